@@ -1,0 +1,32 @@
+"""Statistics across hospitals without pooling the data.
+
+No number leaves a center that speaks for fewer than K people.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unpooled.federation import Federation
+    from unpooled.policy import Policy
+    from unpooled.variables import Variable, read_codebook
+
+__version__ = "0.1.0"
+__all__ = ["Federation", "Policy", "Variable", "read_codebook"]
+
+_HOMES = {
+    "Federation": "unpooled.federation",
+    "Policy": "unpooled.policy",
+    "Variable": "unpooled.variables",
+    "read_codebook": "unpooled.variables",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load on first use (PEP 562), so that `unpooled --help` does not wait for NumPy."""
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'unpooled' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,175 @@
+"""What every analysis asks first: which groups are there, and how many people has each center?"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from unpooled import where as conditions
+from unpooled.cohort import Selection
+from unpooled.coordinator import CenterRefusal, Coordinator, Round
+from unpooled.errors import InputError, RefusedError
+from unpooled.messages import (
+    Catalogue,
+    CatalogueQuestion,
+    Named,
+    Reason,
+    Refusal,
+    Size,
+    Sizes,
+    SizesQuestion,
+)
+from unpooled.policy import Policy
+from unpooled.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the analyst asked for, checked."""
+
+    variable: str
+    by: str | None = None
+    groups: tuple[str, ...] | None = None
+    where: str | None = None
+    k: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        variable: str,
+        by: str | None,
+        groups: Sequence[object] | None,
+        where: str | None,
+        k: int | None,
+    ) -> "Request":
+        """Check the analyst's words before any center is asked."""
+        if groups is not None and by is None:
+            raise InputError("groups needs by, the variable that says who belongs to which group")
+        if isinstance(groups, str):
+            raise InputError(f"groups must be a list of names, got {groups!r}")
+        names = None if groups is None else tuple(_label(group) for group in groups)
+        if names is not None and len(set(names)) != len(names):
+            raise InputError(f"groups must differ, got {', '.join(names)}")
+        condition = None if where is None else str(conditions.parse(where))
+        return cls(variable, by, names, condition, k)
+
+
+def _label(group: object) -> str:
+    """A group's name as the centers write it: 1, 1.0 and '1' are one group."""
+    if isinstance(group, float) and group.is_integer():
+        return str(int(group))
+    return str(group)
+
+
+def summarise_sizes(selection: Selection) -> Sizes:
+    """How many people each group has (at a center)."""
+    sizes = selection.cohort.sizes
+    return Sizes(sizes=tuple(Size(group=g, n=sizes[g].n) for g in selection.groups))
+
+
+def summarise_catalogue(source: Source, policy: Policy) -> Catalogue:
+    """The variables that may be asked for (at a center)."""
+    return Catalogue(
+        variables=tuple(
+            Named(name=name, kind=kind)
+            for name, kind in source.kinds.items()
+            if policy.allows(name)
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Attendance:
+    """Who can take part: the groups, and each center's people, the largest center first."""
+
+    groups: tuple[str, ...]
+    people: dict[str, dict[str, int]]  # center → group → how many
+    refusals: tuple[tuple[str, Refusal], ...]
+
+    @property
+    def centers(self) -> tuple[str, ...]:
+        """The centers that have at least one group, by size."""
+        return tuple(self.people)
+
+
+def take_attendance(coordinator: Coordinator, request: Request) -> Attendance:
+    """Ask every center how many people it has in each group."""
+    question = SizesQuestion(
+        variable=request.variable,
+        by=request.by,
+        groups=request.groups,
+        where=request.where,
+        k=request.k,
+    )
+    round_ = coordinator.ask(question, Sizes)
+    people = {
+        center: {size.group: size.n for size in sizes.sizes}
+        for center, sizes in round_.aggregates.items()
+        if sizes.sizes
+    }
+    found = sorted({group for sizes in people.values() for group in sizes})
+    check_answered(coordinator, request, round_, found)
+    by_size = sorted(people, key=lambda center: (-sum(people[center].values()), center))
+    groups = request.groups if request.groups is not None else tuple(found)
+    return Attendance(groups, {c: people[c] for c in by_size}, round_.refusals)
+
+
+def check_answered(
+    coordinator: Coordinator, request: Request, round_: Round[Sizes], found: Sequence[str]
+) -> None:
+    """Raise, with what the analyst can do, when nobody can answer or a group is nowhere."""
+    if not found:
+        _raise_unknown_variable(coordinator, round_)
+    if request.groups is None and found:
+        return
+    unknown = [group for group in request.groups or () if group not in found]
+    if unknown and request.by is not None:
+        _raise_unknown_groups(coordinator, request, round_, unknown)
+    if not found:
+        refuse(round_.refusals)
+
+
+def _raise_unknown_variable(coordinator: Coordinator, round_: Round[Sizes]) -> None:
+    unknown = {r.name for _, r in round_.refusals if r.reason is Reason.UNKNOWN_VARIABLE}
+    if not unknown or {r.reason for _, r in round_.refusals} != {Reason.UNKNOWN_VARIABLE}:
+        return
+    catalogues = coordinator.ask(CatalogueQuestion(), Catalogue).aggregates.values()
+    names = sorted({variable.name for c in catalogues for variable in c.variables})
+    missing = ", ".join(repr(name) for name in sorted(filter(None, unknown)))
+    raise InputError(f"no center has a variable {missing}. There are: {', '.join(names)}")
+
+
+def _raise_unknown_groups(
+    coordinator: Coordinator, request: Request, round_: Round[Sizes], unknown: list[str]
+) -> None:
+    if any(r.name not in (request.groups or ()) for _, r in round_.refusals):
+        return  # centers refused for another reason; that one is told
+    any_group = SizesQuestion(
+        variable=request.variable, by=request.by, where=request.where, k=request.k
+    )
+    answers = coordinator.ask(any_group, Sizes).aggregates.values()
+    names = sorted({size.group for sizes in answers for size in sizes.sizes})
+    if not names:
+        return
+    asked = ", ".join(repr(group) for group in unknown)
+    raise InputError(
+        f"groups: no center has enough people in {asked} of {request.by!r}. "
+        f"Groups with enough people: {', '.join(names)}"
+    )
+
+
+def refuse(refusals: Iterable[tuple[str, Refusal]]) -> None:
+    """Raise: no center can answer."""
+    told = center_refusals(refusals)
+    lines = "".join(f"\n  {refusal_sentence(refusal)}" for refusal in told)
+    raise RefusedError(f"no center can answer:{lines}", told)
+
+
+def refusal_sentence(refusal: CenterRefusal) -> str:
+    """A refusal in words."""
+    about = f", {refusal.group}" if refusal.group is not None else ""
+    return f"{refusal.center}{about}: {refusal.rule} ({refusal.reason})"
+
+
+def center_refusals(refusals: Iterable[tuple[str, Refusal]]) -> tuple[CenterRefusal, ...]:
+    """Refusals as the analyst sees them, each once."""
+    told = (CenterRefusal(c, r.name, r.reason.value, r.rule) for c, r in refusals)
+    return tuple(dict.fromkeys(told))

@@ -1,0 +1,140 @@
+"""All that left the centers, readable."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import msgspec
+
+from unpooled.coordinator import Received
+from unpooled.errors import MessageError
+from unpooled.ledger import Entry, Header
+from unpooled.messages import (
+    Aggregate,
+    Answer,
+    Catalogue,
+    CatalogueQuestion,
+    CenterJoin,
+    CenterTable,
+    Moments,
+    Question,
+    Sizes,
+    decode_answer,
+    decode_question,
+    encode,
+)
+from unpooled.report.html import Html
+from unpooled.report.text import columns_text, number
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """Every release that arrived, in order; `payload` has the very bytes."""
+
+    received: tuple[Received, ...]
+
+    def __iter__(self) -> Iterator[Received]:
+        return iter(self.received)
+
+    def __len__(self) -> int:
+        return len(self.received)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Per center: each question and what was said to it."""
+        told: dict[str, list[dict[str, Any]]] = {}
+        for release in self.received:
+            told.setdefault(release.center, []).append(
+                {
+                    "question": msgspec.json.decode(encode(release.question)),
+                    "answer": msgspec.json.decode(release.payload),
+                }
+            )
+        return told
+
+    def __str__(self) -> str:
+        return columns_text(*self._columns())
+
+    def _repr_html_(self) -> str:
+        return str(Html().table(*self._columns()))
+
+    def _columns(self) -> tuple[list[str], list[list[str]]]:
+        count = Counter(release.center for release in self.received)
+        rows = [
+            [
+                release.center,
+                question_sentence(release.question),
+                payload_sentence(release.payload),
+                str(len(release.payload)),
+            ]
+            for release in sorted(self.received, key=lambda r: list(count).index(r.center))
+        ]
+        return ["center", "asked", "left the center", "bytes"], rows
+
+
+def question_sentence(question: Question) -> str:
+    """A question in words."""
+    if isinstance(question, CatalogueQuestion):
+        return "variables"
+    name = type(question).__name__.removesuffix("Question").lower()
+    by = f" by {question.by}" if question.by is not None else ""
+    where = f" where {question.where}" if question.where is not None else ""
+    return f"{name} of {question.variable}{by}{where}"
+
+
+def payload_sentence(payload: bytes) -> str:
+    """What an answer's bytes say, in words."""
+    try:
+        return answer_sentence(decode_answer(payload))
+    except MessageError:
+        return "bytes that are not an answer"
+
+
+def answer_sentence(answer: Answer) -> str:
+    """What an answer says, in words."""
+    parts = [] if answer.aggregate is None else [aggregate_sentence(answer.aggregate)]
+    parts += [f"refused{'' if r.name is None else ' ' + r.name}: {r.rule}" for r in answer.refusals]
+    return "; ".join(parts) or "nothing"
+
+
+def aggregate_sentence(aggregate: Aggregate) -> str:
+    """What an aggregate says, in words."""
+    match aggregate:
+        case Catalogue():
+            return ", ".join(f"{v.name} ({v.kind})" for v in aggregate.variables)
+        case Sizes():
+            return ", ".join(f"{s.group} {s.n}" for s in aggregate.sizes)
+        case Moments():
+            return ", ".join(
+                f"{m.group} n {m.n} mean {number(m.mean)} SD {number(m.sd)}"
+                for m in aggregate.moments
+            )
+        case CenterTable():
+            groups = ", ".join(f"{g.group} {sum(g.counts)}" for g in aggregate.groups)
+            return f"{len(aggregate.edges) + 1} bins: {groups}"
+        case CenterJoin():
+            groups = ", ".join(
+                f"{g.group} {sum(g.counts)} in {len(g.counts)} pools" for g in aggregate.groups
+            )
+            return f"{len(aggregate.splits)} new edges: {groups}"
+        case _:
+            assert_never(aggregate)
+
+
+def ledger_text(header: Header, entries: Sequence[Entry]) -> str:
+    """A ledger as a steward reads it: each question, and what was said to it."""
+    rows = [
+        [
+            str(entry.number),
+            entry.time,
+            "–" if entry.question == "null" else question_sentence(_question(entry)),
+            payload_sentence(entry.answer.encode()),
+        ]
+        for entry in entries
+    ]
+    title = f"Ledger of {header.center}, key {header.public_key}, {len(entries)} entries"
+    return f"{title}\n{columns_text(['entry', 'time', 'asked', 'left the center'], rows)}"
+
+
+def _question(entry: Entry) -> Question:
+    return decode_question(entry.question.encode())

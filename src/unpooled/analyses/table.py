@@ -1,0 +1,314 @@
+"""The federated table: each center's people in bins, added up center by center (the chain)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unpooled.analyses.asking import (
+    Attendance,
+    Request,
+    center_refusals,
+    refusal_sentence,
+    refuse,
+    take_attendance,
+)
+from unpooled.cohort import RefusedQuestion, Selection
+from unpooled.coordinator import CenterRefusal, Coordinator
+from unpooled.errors import InputError, MessageError
+from unpooled.maths.arrays import FloatArray, IntArray
+from unpooled.maths.binning import Rule, Weight, buffer, cut, place_boundaries
+from unpooled.maths.joining import Join, Pools, join, reallocate
+from unpooled.maths.table import Table
+from unpooled.messages import (
+    CenterJoin,
+    CenterTable,
+    GroupCounts,
+    GroupPools,
+    JoinQuestion,
+    Limits,
+    Reason,
+    Refusal,
+    TableQuestion,
+)
+from unpooled.report.html import Html
+from unpooled.report.text import columns_text, count, number
+
+if TYPE_CHECKING:
+    import altair
+
+# --- at a center -------------------------------------------------------------------------------
+
+
+def summarise_table(question: TableQuestion, selection: Selection, weight: Weight) -> CenterTable:
+    """The center's own table."""
+    values = selection.values()
+    cuts = cut(values, _rule(selection, values, question.room))
+    edges = place_boundaries(cuts.below, cuts.above, weight)
+    lower, upper = _outer_limits(question.limits, selection, values, edges)
+    return CenterTable(
+        lower=lower,
+        edges=tuple(edges.tolist()),
+        upper=upper,
+        groups=tuple(
+            GroupCounts(group=group, counts=tuple(counts.tolist()))
+            for group, counts in zip(selection.groups, cuts.counts, strict=True)
+        ),
+    )
+
+
+def summarise_join(question: JoinQuestion, selection: Selection, weight: Weight) -> CenterJoin:
+    """What the center adds to the table so far."""
+    values = selection.values()
+    interior = np.array(question.edges, dtype=np.float64)
+    if not np.all(np.isfinite(interior)) or np.any(np.diff(interior) <= 0):
+        raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
+    joined = join(values, interior, _rule(selection, values, question.room), weight)
+    edges = np.union1d(interior, joined.splits)
+    lower, upper = _outer_limits(question.limits, selection, values, edges)
+    return CenterJoin(
+        lower=_wider(lower, question.lower, min),
+        splits=tuple(joined.splits.tolist()),
+        upper=_wider(upper, question.upper, max),
+        groups=tuple(
+            GroupPools(
+                group=group, spans=tuple(pools.spans.tolist()), counts=tuple(pools.counts.tolist())
+            )
+            for group, pools in zip(selection.groups, joined.pools, strict=True)
+        ),
+    )
+
+
+def _rule(selection: Selection, values: list[FloatArray], room: int | None) -> Rule:
+    """The rule that makes (or adds) at most `room` bins: each holds n / room people."""
+    if room is None:
+        return selection.rule
+    people = sum(map(len, values))
+    return replace(selection.rule, bin=-(-people // room) if room > 0 else people + 1)
+
+
+def _outer_limits(
+    asked: Limits, selection: Selection, values: list[FloatArray], edges: FloatArray
+) -> tuple[float | None, float | None]:
+    match asked:
+        case "open":
+            return None, None
+        case "natural":
+            declared = selection.cohort.declared
+            if declared.lower is None and declared.upper is None:
+                raise RefusedQuestion(Reason.NO_LIMITS)
+            return declared.lower, declared.upper
+        case "buffer":
+            together = np.sort(np.concatenate(values))
+            k = selection.rule.k
+            first = max(int(np.searchsorted(together, edges[:1], "right").sum()), k)
+            last = min(int(np.searchsorted(together, edges[-1:], "right").sum()), len(together) - k)
+            return (
+                float(together[0]) - buffer(together[:first]),
+                float(together[-1]) + buffer(together[last:]),
+            )
+
+
+def _wider(own: float | None, so_far: float | None, pick: Any) -> float | None:
+    """An outer limit that holds both; open where either is."""
+    return None if own is None or so_far is None else float(pick(own, so_far))
+
+
+# --- at the coordinator ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TableResult:
+    """A federated table.
+
+    `edges` has one more entry than there are bins, infinite where the outer limits are open;
+    `counts` has one row per group; bin b is (edges[b], edges[b+1]].
+    """
+
+    value: str
+    by: str | None
+    where: str | None
+    table: Table
+    people: Mapping[str, Mapping[str, int]]  # center → group → how many, in the order of the chain
+    refusals: tuple[CenterRefusal, ...]
+    rounds: int
+
+    @property
+    def edges(self) -> FloatArray:
+        """The bins' limits."""
+        return self.table.edges
+
+    @property
+    def counts(self) -> FloatArray:
+        """People per group (row) and bin (column)."""
+        return self.table.counts
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups' names, in the order of the rows of `counts`."""
+        return self.table.groups
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain values; null is an open outer limit."""
+        return {
+            "value": self.value,
+            "by": self.by,
+            "where": self.where,
+            "edges": [edge if np.isfinite(edge) else None for edge in self.edges.tolist()],
+            "groups": list(self.groups),
+            "counts": self.counts.tolist(),
+            "people": {center: dict(people) for center, people in self.people.items()},
+            "rounds": self.rounds,
+            "refusals": [refusal.to_dict() for refusal in self.refusals],
+        }
+
+    def chart(self) -> "altair.TopLevelMixin":
+        """The histogram, with the true widths of the bins and the groups overlaid."""
+        from unpooled.report.charts import histogram
+
+        return histogram(self.edges, self.counts, self.groups, self.value, self.by)
+
+    def __str__(self) -> str:
+        return f"{self._title()}\n{columns_text(*self._columns())}{refusals_text(self.refusals)}"
+
+    def _repr_html_(self) -> str:
+        page = Html().heading(self._title()).table(*self._columns())
+        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
+
+    def _title(self) -> str:
+        by = f" by {self.by}" if self.by is not None else ""
+        where = f", where {self.where}" if self.where is not None else ""
+        return (
+            f"{self.value}{by}{where}: {count(self.table.bins, 'bin')}, "
+            f"{number(float(self.counts.sum()))} people, {count(len(self.people), 'center')}"
+        )
+
+    def _columns(self) -> tuple[list[str], list[list[str]]]:
+        edges = self.edges.tolist()
+        rows = [
+            [_bin(edges[b], edges[b + 1]), *(number(float(c)) for c in self.counts[:, b])]
+            for b in range(self.table.bins)
+        ]
+        return ["bin", *self.groups], rows
+
+
+def _bin(lower: float, upper: float) -> str:
+    if np.isinf(lower):
+        return "everything" if np.isinf(upper) else f"up to {number(upper)}"
+    return f"above {number(lower)}" if np.isinf(upper) else f"{number(lower)} to {number(upper)}"
+
+
+def refusals_text(refusals: tuple[CenterRefusal, ...]) -> str:
+    """What was refused, a line each; nothing where nothing was."""
+    return "".join(f"\nrefused: {refusal_sentence(refusal)}" for refusal in refusals)
+
+
+def run_table(
+    coordinator: Coordinator, request: Request, max_bins: int | None, limits: Limits
+) -> TableResult:
+    """Begin with the largest center, then let the others join one by one."""
+    if max_bins is not None and max_bins < 1:
+        raise InputError(f"max_bins must be at least 1, got {max_bins}")
+    attendance = take_attendance(coordinator, request)
+    chain = _Chain(coordinator, request, attendance, max_bins, limits)
+    for center in attendance.centers:
+        chain.add(center)
+    refusals = (*attendance.refusals, *chain.refusals)
+    if chain.table is None:
+        refuse(refusals)
+        raise AssertionError("refuse always raises")
+    return TableResult(
+        value=request.variable,
+        by=request.by,
+        where=request.where,
+        table=chain.table,
+        people=chain.people,
+        refusals=center_refusals(refusals),
+        rounds=1 + len(attendance.centers),
+    )
+
+
+class _Chain:
+    """The table as it grows from center to center."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        request: Request,
+        attendance: Attendance,
+        max_bins: int | None,
+        limits: Limits,
+    ) -> None:
+        self._coordinator = coordinator
+        self._max_bins = max_bins
+        self._asked: dict[str, Any] = {
+            "variable": request.variable,
+            "by": request.by,
+            "groups": attendance.groups if request.by is not None else None,
+            "where": request.where,
+            "k": request.k,
+            "limits": limits,
+        }
+        self._groups = attendance.groups
+        self.table: Table | None = None
+        self.people: dict[str, dict[str, int]] = {}
+        self.refusals: list[tuple[str, Refusal]] = []
+
+    def add(self, center: str) -> None:
+        """Add one center's people; a center that refuses or answers nonsense adds nobody."""
+        try:
+            self.table = self._begin(center) if self.table is None else self._join(center)
+        except (ValueError, MessageError):
+            self.refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
+
+    def _begin(self, center: str) -> Table | None:
+        question = TableQuestion(**self._asked, room=self._max_bins)
+        round_ = self._coordinator.ask(question, CenterTable, [center])
+        self.refusals += round_.refusals
+        if center not in round_.aggregates:
+            return None
+        said = round_.aggregates[center]
+        counts = {group.group: group.counts for group in said.groups}
+        self._check_groups(counts)
+        edges = [-np.inf if said.lower is None else said.lower, *said.edges]
+        edges.append(np.inf if said.upper is None else said.upper)
+        nobody = (0,) * (len(edges) - 1)
+        rows = np.array([counts.get(g, nobody) for g in self._groups], dtype=np.float64)
+        table = Table(np.array(edges), rows, self._groups)
+        self.people[center] = {group: sum(people) for group, people in counts.items()}
+        return table
+
+    def _join(self, center: str) -> Table | None:
+        assert self.table is not None
+        lower, *interior, upper = self.table.edges.tolist()
+        question = JoinQuestion(
+            **self._asked,
+            room=None if self._max_bins is None else self._max_bins - self.table.bins,
+            edges=tuple(interior),
+            lower=None if np.isinf(lower) else lower,
+            upper=None if np.isinf(upper) else upper,
+        )
+        round_ = self._coordinator.ask(question, CenterJoin, [center])
+        self.refusals += round_.refusals
+        if center not in round_.aggregates:
+            return self.table
+        said = round_.aggregates[center]
+        pools = {g.group: Pools(_integers(g.spans), _integers(g.counts)) for g in said.groups}
+        self._check_groups(pools)
+        joined = Join(np.array(said.splits, dtype=np.float64), tuple(pools.values()))
+        outer = (
+            -np.inf if said.lower is None else said.lower,
+            np.inf if said.upper is None else said.upper,
+        )
+        table = reallocate(self.table, joined, tuple(pools), outer)
+        self.people[center] = {group: int(p.counts.sum()) for group, p in pools.items()}
+        return table
+
+    def _check_groups(self, answered: Mapping[str, object]) -> None:
+        if not set(answered) <= set(self._groups):
+            raise MessageError("the center answered for groups that were not asked for")
+
+
+def _integers(values: tuple[int, ...]) -> IntArray:
+    return np.array(values, dtype=np.int64)

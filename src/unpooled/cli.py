@@ -1,0 +1,270 @@
+"""The command line: each command opens the library, calls it, and prints."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import typer
+
+from unpooled import __version__
+from unpooled.errors import InputError, UnpooledError
+
+if TYPE_CHECKING:
+    from unpooled.federation import Federation
+
+app = typer.Typer(
+    name="unpooled",
+    help="Statistics across hospitals without pooling the data: no number leaves a center that "
+    "speaks for fewer than K people.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+ledger_app = typer.Typer(help="Read and check a center's ledger.", no_args_is_help=True)
+app.add_typer(ledger_app, name="ledger")
+
+SEVERAL = ("--centers", "--groups")  # options that take several values: --centers a.csv b.csv
+
+Value = Annotated[str, typer.Argument(help="The variable to analyse.", show_default=False)]
+Centers = Annotated[
+    list[str],
+    typer.Option(
+        help="CSV or Parquet files, a center each (NAME=FILE names it); or one file with "
+        "--center-column.",
+        show_default=False,
+    ),
+]
+CenterColumn = Annotated[
+    str | None, typer.Option(help="The column of the one file that names the center.")
+]
+By = Annotated[str | None, typer.Option(help="The variable that says who is in which group.")]
+Groups = Annotated[list[str] | None, typer.Option(help="Which groups, in this order.")]
+Where = Annotated[
+    str | None, typer.Option(help="Which people, such as \"age >= 65 and sex == 'F'\".")
+]
+K = Annotated[int, typer.Option("--k", help="Every number speaks for at least K people.")]
+Codebook = Annotated[
+    Path | None, typer.Option(help="A TOML file with what is public about the variables.")
+]
+Person = Annotated[str | None, typer.Option(help="The column that names a row's person.")]
+PerPerson = Annotated[
+    str | None, typer.Option(help="Several rows per person become one: mean, first or max.")
+]
+LedgerFolder = Annotated[
+    Path | None, typer.Option("--ledger", help="A folder for the centers' ledgers and keys.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print exact numbers as JSON.")]
+ShowReleases = Annotated[
+    bool, typer.Option("--releases", help="Also print all that left each center.")
+]
+
+
+class _Result(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+@app.command()
+def table(
+    value: Value,
+    centers: Centers,
+    center_column: CenterColumn = None,
+    by: By = None,
+    groups: Groups = None,
+    where: Where = None,
+    k: K = 10,
+    max_bins: Annotated[int | None, typer.Option(help="At most so many bins.")] = None,
+    limits: Annotated[str, typer.Option(help="Outer limits: open, natural or buffer.")] = "open",
+    chart: Annotated[Path | None, typer.Option(help="Write the histogram (.svg, .png).")] = None,
+    codebook: Codebook = None,
+    person: Person = None,
+    per_person: PerPerson = None,
+    ledger: LedgerFolder = None,
+    as_json: AsJson = False,
+    releases: ShowReleases = False,
+) -> None:
+    """A K-anonymous table of a variable, over all centers."""
+    fed = _federation(centers, center_column, k, codebook, person, per_person, ledger)
+    result = fed.table(
+        value,
+        by,
+        groups=groups,
+        where=where,
+        max_bins=max_bins,
+        limits=limits,  # type: ignore[arg-type]  # checked by the federation
+    )
+    _finish(result, fed, as_json, releases, chart)
+
+
+@app.command()
+def describe(
+    value: Value,
+    centers: Centers,
+    center_column: CenterColumn = None,
+    by: By = None,
+    groups: Groups = None,
+    where: Where = None,
+    k: K = 10,
+    chart: Annotated[Path | None, typer.Option(help="Write the means (.svg, .png).")] = None,
+    codebook: Codebook = None,
+    person: Person = None,
+    per_person: PerPerson = None,
+    ledger: LedgerFolder = None,
+    as_json: AsJson = False,
+    releases: ShowReleases = False,
+) -> None:
+    """n, missing, mean and SD per group; Welch's t-test where there are two groups."""
+    fed = _federation(centers, center_column, k, codebook, person, per_person, ledger)
+    result = fed.describe(value, by, groups=groups, where=where)
+    _finish(result, fed, as_json, releases, chart)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("unpooled-demo"),
+) -> None:
+    """Five synthetic hospitals, the main job, and everything that left them."""
+    from unpooled.demo import run_demo
+
+    run_demo(out, print)
+
+
+@ledger_app.command("show")
+def ledger_show(
+    file: Annotated[Path, typer.Argument(help="A center's ledger.")],
+    as_json: AsJson = False,
+) -> None:
+    """Print a ledger, entry by entry."""
+    from unpooled.analyses.releases import ledger_text
+    from unpooled.ledger import read
+
+    header, entries = read(file)
+    if as_json:
+        for entry in entries:
+            print(json.dumps({**_fields(entry), "center": header.center}))
+    else:
+        print(ledger_text(header, entries))
+
+
+@ledger_app.command("verify")
+def ledger_verify(
+    file: Annotated[Path, typer.Argument(help="A center's ledger.")],
+    public_key: Annotated[str | None, typer.Option(help="The center's key, if known.")] = None,
+    head: Annotated[str | None, typer.Option(help="The last hash seen, if noted.")] = None,
+) -> None:
+    """Check that nothing in a ledger was changed; say where, if something was."""
+    from unpooled.ledger import verify
+
+    verdict = verify(file, public_key, head)
+    print(verdict)
+    if not verdict.ok:
+        raise typer.Exit(1)
+
+
+def _fields(entry: object) -> dict[str, Any]:
+    import msgspec
+
+    fields: dict[str, Any] = msgspec.to_builtins(entry)
+    return fields
+
+
+def _federation(
+    centers: Sequence[str],
+    center_column: str | None,
+    k: int,
+    codebook: Path | None,
+    person: str | None,
+    per_person: str | None,
+    ledger: Path | None,
+) -> "Federation":
+    from unpooled.federation import Federation
+    from unpooled.policy import Policy
+    from unpooled.variables import read_codebook
+
+    if per_person not in (None, "mean", "first", "max"):
+        raise InputError(f"per-person must be mean, first or max, got {per_person!r}")
+    policy = Policy(k=k, person=person, per_person=per_person)  # type: ignore[arg-type]
+    variables = None if codebook is None else read_codebook(codebook)
+    if center_column is None:
+        return Federation.local(_named(centers), policy=policy, variables=variables, ledger=ledger)
+    if len(centers) != 1:
+        raise InputError(f"center-column goes with one file, got {len(centers)}")
+    return Federation.split(
+        centers[0], center_column, policy=policy, variables=variables, ledger=ledger
+    )
+
+
+def _named(centers: Sequence[str]) -> dict[str, str]:
+    """NAME=FILE, or FILE alone, named after itself."""
+    named: dict[str, str] = {}
+    for text in centers:
+        name, given, file = text.partition("=")
+        if not given or Path(text).exists():
+            name, file = Path(text).stem, text
+        if name in named:
+            raise InputError(f"two centers are named {name!r}. Hint: name them, NAME=FILE")
+        named[name] = file
+    return named
+
+
+def _finish(
+    result: _Result, fed: "Federation", as_json: bool, releases: bool, chart: Path | None
+) -> None:
+    if chart is not None:
+        from unpooled.report.charts import save
+
+        save(result.chart(), chart)  # type: ignore[attr-defined]
+    if as_json:
+        told = result.to_dict()
+        if releases:
+            told["releases"] = fed.releases.to_dict()
+        print(json.dumps(told, ensure_ascii=False, allow_nan=False))
+        return
+    print(result)
+    if releases:
+        print(f"\n{fed.releases}")
+
+
+def _spread(arguments: Sequence[str]) -> list[str]:
+    """Repeat an option before each of its values: --centers a b → --centers a --centers b."""
+    spread: list[str] = []
+    current: str | None = None
+    for argument in arguments:
+        if argument.startswith("-"):
+            current = argument if argument in SEVERAL else None
+            if current is None:
+                spread.append(argument)
+        elif current is not None:
+            spread += [current, argument]
+        else:
+            spread.append(argument)
+    return spread
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"unpooled {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of all commands."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; errors that unpooled knows are told in one paragraph."""
+    try:
+        app(_spread(sys.argv[1:] if arguments is None else arguments))
+    except UnpooledError as error:
+        print(f"unpooled: {error}", file=sys.stderr)
+        raise SystemExit(2 if isinstance(error, InputError) else 1) from None
+
+
+if __name__ == "__main__":
+    main()

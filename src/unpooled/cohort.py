@@ -1,0 +1,213 @@
+"""The people that a question is about, as they are at a center.
+
+From the center's rows, its policy and the question: check what may be asked, select the rows, make
+people of them, count each group, and give the sorted values of those with at least K people.
+Nothing here leaves the center by itself.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from unpooled import where
+from unpooled.errors import WhereError
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.binning import Rule
+from unpooled.messages import CohortQuestion, Kind, Reason, Refusal
+from unpooled.policy import Policy
+from unpooled.sources import Source, quote
+from unpooled.variables import Variable
+
+EVERYBODY = "all"  # the one group of a question without `by`
+
+_NUMBERS: tuple[Kind, ...] = ("integer", "float", "boolean")
+
+
+class RefusedQuestion(Exception):  # noqa: N818 - not an error of the program but a center's answer
+    """The center does not answer this question at all."""
+
+    def __init__(self, reason: Reason, name: str | None = None, limit: int | None = None) -> None:
+        self.refusal = Refusal(reason=reason, name=name, limit=limit)
+        super().__init__(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many people of a group have a value, and how many have none."""
+
+    n: int
+    missing: int
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """The selected people of one variable, by group; values are read when first needed."""
+
+    source: Source
+    people: str  # SQL: a row per person, columns v (value) and g (group)
+    parameters: tuple[object, ...]
+    declared: Variable
+    _values: dict[str, FloatArray] = field(default_factory=dict)
+
+    @cached_property
+    def sizes(self) -> dict[str, Size]:
+        """Every group that is there, and how many people it has."""
+        rows = self.source.rows(
+            f"SELECT g, count(*), count(v), bool_or(isinf(v)), min(v), max(v) "
+            f"FROM ({self.people}) WHERE g IS NOT NULL GROUP BY g ORDER BY g",
+            self.parameters,
+        )
+        lower, upper = self.declared.lower, self.declared.upper
+        for _, _, n, infinite, least, most in rows:
+            if infinite:
+                raise RefusedQuestion(Reason.NOT_FINITE)
+            if n and (
+                (lower is not None and least < lower) or (upper is not None and most > upper)
+            ):
+                raise RefusedQuestion(Reason.OUTSIDE_LIMITS)
+        return {group: Size(n=n, missing=rows_ - n) for group, rows_, n, *_ in rows}
+
+    def values(self, group: str) -> FloatArray:
+        """The group's values, sorted."""
+        if group not in self._values:
+            fetched = self.source.fetch(
+                f"SELECT v FROM ({self.people}) WHERE g = ? AND v IS NOT NULL",
+                (*self.parameters, group),
+            )["v"]
+            fetched.sort()
+            self._values[group] = fetched
+        return self._values[group]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The groups of a cohort that a question may have an answer for, and the others' refusals."""
+
+    cohort: Cohort
+    rule: Rule
+    groups: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
+
+    def values(self) -> list[FloatArray]:
+        """The sorted values of each group."""
+        return [self.cohort.values(group) for group in self.groups]
+
+
+def select(cohort: Cohort, question: CohortQuestion, policy: Policy) -> Selection:
+    """Judge each group of the question by its number of people."""
+    k = policy.k if question.k is None else question.k
+    if k < policy.k:
+        raise RefusedQuestion(Reason.K_BELOW_POLICY, limit=policy.k)
+    sizes = cohort.sizes
+    if not sizes and question.groups is None:
+        raise RefusedQuestion(Reason.ABSENT if policy.zero_cells else Reason.TOO_SMALL, limit=k)
+    if question.by is None:
+        asked: tuple[str, ...] = (EVERYBODY,)
+    else:
+        asked = question.groups if question.groups is not None else tuple(sizes)
+    groups, refusals = [], []
+    for group in asked:
+        reason = _judge_size(sizes.get(group, Size(0, 0)), k, policy.zero_cells)
+        if reason is None:
+            groups.append(group)
+        elif question.by is None:
+            raise RefusedQuestion(reason, limit=k)
+        elif question.groups is not None:  # a group that nobody named stays unnamed
+            refusals.append(Refusal(reason=reason, name=group, limit=k))
+    if not groups and not refusals:
+        raise RefusedQuestion(Reason.TOO_SMALL, limit=k)
+    rule = Rule(k=k, zeros=policy.zero_cells)
+    return Selection(cohort, rule, tuple(groups), tuple(refusals))
+
+
+def _judge_size(size: Size, k: int, zeros: bool) -> Reason | None:
+    if size.n >= k:
+        return None
+    if size.n or not zeros or 0 < size.missing < k:
+        return Reason.TOO_SMALL
+    return Reason.ALL_MISSING if size.missing else Reason.ABSENT
+
+
+def find_cohort(
+    source: Source, question: CohortQuestion, policy: Policy, declared: Variable
+) -> Cohort:
+    """Check what is asked for, and say in SQL which people it means."""
+    _check_names(source, question, policy)
+    condition, parameters = _condition(source, question)
+    value = f"nullif(CAST({quote(question.variable)} AS DOUBLE), 'NaN'::DOUBLE)"
+    person = "NULL" if policy.person is None else quote(policy.person)
+    rows = (
+        f"SELECT {value} AS v, {_label(source, question.by)} AS g, {person} AS p "
+        f"FROM {source.relation} WHERE {condition}"
+    )
+    people = rows if policy.person is None else _people(source, rows, parameters, policy)
+    return Cohort(source, people, parameters, declared)
+
+
+def _check_names(source: Source, question: CohortQuestion, policy: Policy) -> None:
+    used = [question.variable, *([] if question.by is None else [question.by])]
+    if question.where is not None:
+        used += where.columns(where.parse(question.where))
+    for name in used:
+        if name not in source.kinds:
+            raise RefusedQuestion(Reason.UNKNOWN_VARIABLE, name)
+        if not policy.allows(name):
+            raise RefusedQuestion(Reason.NOT_ALLOWED, name)
+    if source.kinds[question.variable] not in _NUMBERS:
+        if not source.rows(f"SELECT 1 FROM {source.relation} LIMIT 1"):
+            raise RefusedQuestion(Reason.ABSENT)
+        raise RefusedQuestion(Reason.NOT_NUMERIC, question.variable)
+
+
+def _condition(source: Source, question: CohortQuestion) -> tuple[str, tuple[object, ...]]:
+    if question.where is None:
+        return "TRUE", ()
+    try:
+        sql, parameters = where.to_sql(where.parse(question.where), source.kinds)
+    except WhereError as error:
+        raise RefusedQuestion(Reason.BAD_WHERE) from error
+    except where.WhereKindError as error:
+        raise RefusedQuestion(Reason.BAD_WHERE, error.column) from error
+    return sql, tuple(parameters)
+
+
+def _label(source: Source, by: str | None) -> str:
+    """SQL for a row's group; whole numbers read alike whether stored as 1, 1.0 or '1'."""
+    if by is None:
+        return f"'{EVERYBODY}'"
+    column = quote(by)
+    match source.kinds[by]:
+        case "float":
+            number = f"nullif(CAST({column} AS DOUBLE), 'NaN'::DOUBLE)"
+            whole = f"CAST(CAST({number} AS HUGEINT) AS VARCHAR)"
+            return (
+                f"CASE WHEN abs({number}) < 1e15 AND {number} = trunc({number}) "
+                f"THEN {whole} ELSE CAST({number} AS VARCHAR) END"
+            )
+        case "boolean":
+            return f"CASE WHEN {column} THEN 'True' WHEN NOT {column} THEN 'False' END"
+        case _:
+            return f"nullif(CAST({column} AS VARCHAR), '')"
+
+
+_PER_PERSON = {
+    "mean": "list_avg(list_sort(list(v) FILTER (v IS NOT NULL)))",  # sorted: one sum, one answer
+    "max": "max(v)",
+    "first": "arg_min(v, position) FILTER (v IS NOT NULL)",
+}
+
+
+def _people(source: Source, rows: str, parameters: tuple[object, ...], policy: Policy) -> str:
+    """SQL for a row per person, by the policy's rule for repeated rows."""
+    people = rows
+    if policy.per_person is not None:
+        people = (
+            f"SELECT p, g, {_PER_PERSON[policy.per_person]} AS v "
+            f"FROM (SELECT *, row_number() OVER () AS position FROM ({rows})) "
+            f"WHERE p IS NOT NULL GROUP BY p, g"
+        )
+    repeated = source.rows(
+        f"SELECT count(*) > count(DISTINCT p) FROM ({people}) WHERE g IS NOT NULL", parameters
+    )
+    if repeated[0][0]:
+        raise RefusedQuestion(Reason.REPEATED_PERSON)
+    return people

@@ -1,0 +1,97 @@
+"""The coordinator: asks centers, keeps what they released, never sees a row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from unpooled.errors import MessageError
+from unpooled.messages import (
+    Aggregate,
+    Question,
+    Reason,
+    Refusal,
+    decode_answer,
+    encode,
+)
+
+T = TypeVar("T", bound=Aggregate)
+
+
+class Link(Protocol):
+    """How a question reaches centers: the same bytes in one process and over a network."""
+
+    @property
+    def centers(self) -> tuple[str, ...]:
+        """The names of the centers that can be reached."""
+        ...
+
+    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes]:
+        """Put one question to these centers; the payload of each one's release."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CenterRefusal:
+    """What a center refused, as the analyst sees it."""
+
+    center: str
+    group: str | None
+    reason: str
+    rule: str
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The refusal as plain values."""
+        return {
+            "center": self.center,
+            "group": self.group,
+            "reason": self.reason,
+            "rule": self.rule,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A release as it arrived: the question, and the very bytes."""
+
+    center: str
+    question: Question
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Round(Generic[T]):
+    """What the centers said to one question."""
+
+    aggregates: Mapping[str, T]
+    refusals: tuple[tuple[str, Refusal], ...]
+
+
+@dataclass(slots=True)
+class Coordinator:
+    """Asks over a link and remembers every release that arrived."""
+
+    link: Link
+    received: list[Received] = field(default_factory=list)
+
+    def ask(
+        self, question: Question, expected: type[T], centers: Sequence[str] | None = None
+    ) -> Round[T]:
+        """Put a question to all centers (or these) in one round."""
+        asked = self.link.centers if centers is None else tuple(centers)
+        payloads = self.link.ask(encode(question), asked)
+        aggregates: dict[str, T] = {}
+        refusals: list[tuple[str, Refusal]] = []
+        for center in asked:
+            payload = payloads[center]
+            self.received.append(Received(center, question, payload))
+            try:
+                answer = decode_answer(payload)
+                if answer.aggregate is not None and not isinstance(answer.aggregate, expected):
+                    raise MessageError("the center answered another question")
+            except MessageError:
+                refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
+                continue
+            if answer.aggregate is not None:
+                aggregates[center] = answer.aggregate
+            refusals += [(center, refusal) for refusal in answer.refusals]
+        return Round(aggregates, tuple(refusals))

@@ -1,0 +1,55 @@
+"""Everything unpooled raises, as a tree.
+
+UnpooledError
+├── InputError            an argument is wrong: names it, the rule, the value and a hint
+│   └── WhereError        a `where` that does not parse; points at the place
+├── SourceError           a center's rows cannot be read
+├── GateError             an aggregate breaks the policy; it does not leave
+├── LedgerError           a ledger is damaged; says where
+├── MessageError          bytes that are not a message
+└── RefusedError          no center could answer; carries the refusals
+"""
+
+
+class UnpooledError(Exception):
+    """Base of all errors that unpooled raises on purpose."""
+
+
+class InputError(UnpooledError, ValueError):
+    """An argument is wrong."""
+
+
+class WhereError(InputError):
+    """A `where` that cannot be read; `str` shows the text with a mark under the place."""
+
+    def __init__(self, text: str, position: int, problem: str) -> None:
+        self.text = text
+        self.position = position
+        self.problem = problem
+        super().__init__(
+            f"where: {problem}, at position {position + 1}\n  {text}\n  {' ' * position}^"
+        )
+
+
+class SourceError(UnpooledError):
+    """A center's rows cannot be read. Raised to the owner of the rows, never across the gate."""
+
+
+class GateError(UnpooledError):
+    """An aggregate breaks the policy. It stays at the center."""
+
+
+class LedgerError(UnpooledError):
+    """A ledger is damaged or cannot be written."""
+
+
+class MessageError(UnpooledError):
+    """Bytes that do not decode to a message."""
+
+
+class RefusedError(UnpooledError):
+    """No center could answer. `refusals` says which center refused what and why."""
+
+    def __init__(self, message: str, refusals: tuple[object, ...] = ()) -> None:
+        self.refusals = refusals
+        super().__init__(message)

@@ -1,0 +1,199 @@
+"""The federation: what the analyst holds."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from unpooled.analyses.asking import Request
+from unpooled.analyses.describe import DescribeResult, run_describe
+from unpooled.analyses.releases import Releases
+from unpooled.analyses.table import TableResult, run_table
+from unpooled.center import Center
+from unpooled.coordinator import Coordinator, Link
+from unpooled.errors import InputError
+from unpooled.keys import CenterKey
+from unpooled.links.local import LocalLink
+from unpooled.messages import Limits
+from unpooled.policy import PerPerson, Policy
+from unpooled.sources import Source, open_source
+from unpooled.variables import Codebook
+
+
+class Federation:
+    """Centers that can be asked together.
+
+    Examples
+    --------
+    >>> import polars
+    >>> frame = polars.DataFrame({"los": range(90), "hospital": ["Haifa"] * 50 + ["Bern"] * 40})
+    >>> fed = Federation.split(frame, center="hospital", k=10)
+    >>> fed.describe("los").to_dict()["groups"][0]["mean"]
+    44.5
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._coordinator = Coordinator(link)
+
+    @classmethod
+    def local(
+        cls,
+        centers: Mapping[str, object] | Iterable[str | Path],
+        *,
+        k: int = 10,
+        variables: Codebook | None = None,
+        person: str | None = None,
+        per_person: PerPerson | None = None,
+        policy: Policy | None = None,
+        ledger: str | Path | None = None,
+        seed: int | None = None,
+    ) -> "Federation":
+        """A federation in this process, every center behind its own gate.
+
+        Parameters
+        ----------
+        centers
+            Frames or paths by name; or paths alone, each center named after its file.
+        k
+            Every released number speaks for at least this many people.
+        variables
+            What is public about variables (see `Variable`).
+        person, per_person
+            The column that names the person a row belongs to, and how several rows of one
+            person become one value: "mean", "first" or "max".
+        policy
+            A whole policy, instead of `k`, `person` and `per_person`.
+        ledger
+            A folder for each center's ledger and key; in memory without it.
+        seed
+            Makes the boundaries the same every time, for demonstrations and tests.
+        """
+        data = dict(centers) if isinstance(centers, Mapping) else _by_file_name(centers)
+        sources = {name: open_source(rows) for name, rows in data.items()}
+        chosen = _policy(policy, k, person, per_person)
+        return cls(_local_link(sources, chosen, variables, ledger, seed))
+
+    @classmethod
+    def split(
+        cls,
+        data: object,
+        center: str,
+        *,
+        k: int = 10,
+        variables: Codebook | None = None,
+        person: str | None = None,
+        per_person: PerPerson | None = None,
+        policy: Policy | None = None,
+        ledger: str | Path | None = None,
+        seed: int | None = None,
+    ) -> "Federation":
+        """A federation from one frame or file with a column that names the center.
+
+        The other parameters are those of `local`.
+        """
+        sources = open_source(data).split(center)
+        chosen = _policy(policy, k, person, per_person)
+        return cls(_local_link(sources, chosen, variables, ledger, seed))
+
+    @property
+    def centers(self) -> tuple[str, ...]:
+        """The names of the centers."""
+        return self._coordinator.link.centers
+
+    @property
+    def releases(self) -> Releases:
+        """All that has left the centers so far."""
+        return Releases(tuple(self._coordinator.received))
+
+    def table(
+        self,
+        value: str,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        k: int | None = None,
+        method: str = "chain",
+        max_bins: int | None = None,
+        limits: Limits = "open",
+    ) -> TableResult:
+        """A K-anonymous table of a variable, over all centers.
+
+        Parameters
+        ----------
+        value, by, groups, where
+            The variable; the one that says who belongs to which group; which groups (all);
+            which people, such as "age >= 65 and sex == 'F'".
+        k
+            Raises the centers' K for this question.
+        method
+            "chain": the largest center first, the others join one by one.
+        max_bins
+            At most so many bins; without it, as many as K allows.
+        limits
+            Outer limits: "open" (infinite), "natural" (as declared) or "buffer" (where allowed).
+        """
+        if method != "chain":
+            raise InputError(f"method must be 'chain', got {method!r}")
+        if limits not in ("open", "natural", "buffer"):
+            raise InputError(f"limits must be 'open', 'natural' or 'buffer', got {limits!r}")
+        request = Request.of(value, by, groups, where, k)
+        return run_table(self._coordinator, request, max_bins, limits)
+
+    def describe(
+        self,
+        value: str,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        k: int | None = None,
+    ) -> DescribeResult:
+        """n, missing, mean and SD per group; Welch's t-test where there are two groups.
+
+        The parameters are those of `table`.
+        """
+        return run_describe(self._coordinator, Request.of(value, by, groups, where, k))
+
+
+def _policy(
+    policy: Policy | None, k: int, person: str | None, per_person: PerPerson | None
+) -> Policy:
+    if policy is None:
+        return Policy(k=k, person=person, per_person=per_person)
+    if (k, person, per_person) != (10, None, None):
+        raise InputError("give either a policy or k, person and per_person, not both")
+    return policy
+
+
+def _by_file_name(paths: Iterable[str | Path]) -> dict[str, object]:
+    named: dict[str, object] = {}
+    for path in paths:
+        name = Path(path).stem
+        if name in named:
+            raise InputError(
+                f"two centers are named {name!r}. Hint: give names, as in {{{name!r}: path, ...}}"
+            )
+        named[name] = path
+    return named
+
+
+def _local_link(
+    sources: Mapping[str, Source],
+    policy: Policy,
+    variables: Codebook | None,
+    ledger: str | Path | None,
+    seed: int | None,
+) -> LocalLink:
+    if not sources:
+        raise InputError("a federation needs at least one center, got none")
+    folder = None if ledger is None else Path(ledger)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    centers = []
+    for name, source in sources.items():
+        file = None if folder is None else folder / f"{name}.ledger"
+        if file is not None:
+            key = CenterKey.load_or_create(file.with_suffix(".key"))
+        else:
+            key = CenterKey.generate() if seed is None else CenterKey.from_seed(seed, name)
+        centers.append(Center(name, source, policy, key, variables, file))
+    return LocalLink(centers)

@@ -1,0 +1,1 @@
+"""How questions reach centers."""

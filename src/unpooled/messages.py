@@ -1,0 +1,241 @@
+"""What crosses between coordinator and centers: questions one way, answers the other.
+
+Both are JSON, so that a steward can read the very bytes that leave. `Aggregate` is a closed union:
+the only things that a center can say, each with a rule of its own at the gate.
+"""
+
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+from unpooled.errors import MessageError
+
+Limits = Literal["open", "natural", "buffer"]
+Kind = Literal["integer", "float", "text", "boolean", "date", "other"]
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A frozen message; unknown fields are an error."""
+
+
+# --- questions ---------------------------------------------------------------------------------
+
+
+class CatalogueQuestion(Message, frozen=True, tag="catalogue", tag_field="ask"):
+    """Which variables are there?"""
+
+
+class CohortQuestion(Message, frozen=True):
+    """A question about one variable of some people, in groups."""
+
+    variable: str
+    by: str | None = None
+    groups: tuple[str, ...] | None = None  # None: every group with at least K people
+    where: str | None = None
+    k: int | None = None  # may raise the policy's K, never lower it
+
+
+class SizesQuestion(CohortQuestion, frozen=True, tag="sizes", tag_field="ask"):
+    """How many people have a value, in each group?"""
+
+
+class MomentsQuestion(CohortQuestion, frozen=True, tag="moments", tag_field="ask"):
+    """Count, missing values, mean and standard deviation of each group."""
+
+
+class TableQuestion(CohortQuestion, frozen=True, tag="table", tag_field="ask"):
+    """The center's own K-anonymous table; begins a chain."""
+
+    room: int | None = None  # how many bins there may be; None: as many as K allows
+    limits: Limits = "open"
+
+
+class JoinQuestion(CohortQuestion, frozen=True, tag="join", tag_field="ask", kw_only=True):
+    """What the center adds to a table with these edges."""
+
+    edges: tuple[float, ...]  # interior edges, ascending
+    lower: float | None = None  # outer limits so far, None where open
+    upper: float | None = None
+    room: int | None = None  # how many bins may be added
+    limits: Limits = "open"
+
+
+Question = CatalogueQuestion | SizesQuestion | MomentsQuestion | TableQuestion | JoinQuestion
+
+
+# --- aggregates --------------------------------------------------------------------------------
+
+
+class Named(Message, frozen=True):
+    """A variable's name and kind."""
+
+    name: str
+    kind: Kind
+
+
+class Catalogue(Message, frozen=True, tag="catalogue", tag_field="say"):
+    """The variables that may be asked for."""
+
+    variables: tuple[Named, ...]
+
+
+class Size(Message, frozen=True):
+    """How many people of a group have a value."""
+
+    group: str
+    n: int
+
+
+class Sizes(Message, frozen=True, tag="sizes", tag_field="say"):
+    """How many people have a value, group by group."""
+
+    sizes: tuple[Size, ...]
+
+
+class GroupMoments(Message, frozen=True):
+    """One group's count, mean and SD; None is what may not leave.
+
+    `missing` is None when 1..K−1 people have no value. `mean` and `sd` are None when the group
+    takes so few values that they would give single people away; `values` is how many different
+    values some of which belong to fewer than K people (8 stands for 8 or more, 0 for none).
+    """
+
+    group: str
+    n: int
+    missing: int | None
+    values: int
+    mean: float | None
+    sd: float | None
+
+
+class Moments(Message, frozen=True, tag="moments", tag_field="say"):
+    """Count, missing, mean and SD, group by group."""
+
+    moments: tuple[GroupMoments, ...]
+
+
+class GroupCounts(Message, frozen=True):
+    """One group's people, bin by bin."""
+
+    group: str
+    counts: tuple[int, ...]
+
+
+class CenterTable(Message, frozen=True, tag="table", tag_field="say"):
+    """The center's own table; bin b is (edges[b-1], edges[b]], the outer limits None where open."""
+
+    lower: float | None
+    edges: tuple[float, ...]  # interior
+    upper: float | None
+    groups: tuple[GroupCounts, ...]
+
+
+class GroupPools(Message, frozen=True):
+    """One group's people over runs of neighbouring bins."""
+
+    group: str
+    spans: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+class CenterJoin(Message, frozen=True, tag="join", tag_field="say"):
+    """What a center adds to a table: new edges, and pools over the bins of the finer table."""
+
+    lower: float | None
+    splits: tuple[float, ...]
+    upper: float | None
+    groups: tuple[GroupPools, ...]
+
+
+Aggregate = Catalogue | Sizes | Moments | CenterTable | CenterJoin
+
+
+# --- refusals and answers ----------------------------------------------------------------------
+
+
+class Reason(StrEnum):
+    """Why a center does not answer, in whole or for a group."""
+
+    TOO_SMALL = "too-small"
+    ABSENT = "absent"
+    ALL_MISSING = "all-missing"
+    UNKNOWN_VARIABLE = "unknown-variable"
+    NOT_NUMERIC = "not-numeric"
+    NOT_FINITE = "not-finite"
+    NOT_ALLOWED = "not-allowed"
+    K_BELOW_POLICY = "k-below-policy"
+    REPEATED_PERSON = "repeated-person"
+    BAD_WHERE = "bad-where"
+    NO_LIMITS = "no-limits"
+    OUTSIDE_LIMITS = "outside-limits"
+    UNREADABLE_QUESTION = "unreadable-question"
+    UNREADABLE_ANSWER = "unreadable-answer"
+    FAILED = "failed"
+
+
+RULES: dict[Reason, str] = {
+    Reason.TOO_SMALL: "fewer than {limit} people",
+    Reason.ABSENT: "no people",
+    Reason.ALL_MISSING: "no one has a value",
+    Reason.UNKNOWN_VARIABLE: "the center has no such variable",
+    Reason.NOT_NUMERIC: "the variable holds something other than numbers",
+    Reason.NOT_FINITE: "the variable holds infinite values; code them as missing",
+    Reason.NOT_ALLOWED: "the center's policy does not allow it",
+    Reason.K_BELOW_POLICY: "the center's policy asks for K of at least {limit}",
+    Reason.REPEATED_PERSON: (
+        "more than one row per person; the policy can say per_person = mean, first or max"
+    ),
+    Reason.BAD_WHERE: "the condition does not fit the center's variables",
+    Reason.NO_LIMITS: "no natural limits are declared for the variable",
+    Reason.OUTSIDE_LIMITS: "values lie outside the limits that are declared for the variable",
+    Reason.UNREADABLE_QUESTION: "the question could not be read",
+    Reason.UNREADABLE_ANSWER: "the center's answer could not be read",
+    Reason.FAILED: "the center could not answer; its own log says why",
+}
+
+
+class Refusal(Message, frozen=True):
+    """A center's typed no: a reason, the limit that applies, the name that the question used."""
+
+    reason: Reason
+    name: str | None = None  # the group or variable of the question that is meant
+    limit: int | None = None
+
+    @property
+    def rule(self) -> str:
+        """The rule in words; never anything from the data."""
+        return RULES[self.reason].format(limit=self.limit)
+
+
+class Answer(Message, frozen=True):
+    """All that a center says to one question: an aggregate or none, and what it refuses."""
+
+    aggregate: Aggregate | None
+    refusals: tuple[Refusal, ...] = ()
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_QUESTIONS: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
+_ANSWERS = msgspec.json.Decoder(Answer)
+
+
+def encode(message: Question | Answer) -> bytes:
+    """The message as JSON bytes, always the same for the same message."""
+    return _ENCODER.encode(message)
+
+
+def decode_question(payload: bytes) -> Question:
+    """Read a question back, strictly."""
+    try:
+        return _QUESTIONS.decode(payload)
+    except msgspec.MsgspecError as error:
+        raise MessageError(f"these bytes are not a question: {error}") from error
+
+
+def decode_answer(payload: bytes) -> Answer:
+    """Read an answer back, strictly."""
+    try:
+        return _ANSWERS.decode(payload)
+    except msgspec.MsgspecError as error:
+        raise MessageError(f"these bytes are not an answer: {error}") from error

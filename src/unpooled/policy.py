@@ -1,0 +1,61 @@
+"""A center's own policy: what may leave. Its defaults fail closed."""
+
+from typing import Literal
+
+import msgspec
+
+from unpooled.errors import InputError
+from unpooled.messages import Limits
+
+SMALLEST_K = 3  # no disclosure threshold in use anywhere is lower
+
+PerPerson = Literal["mean", "first", "max"]
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a center lets out.
+
+    Attributes
+    ----------
+    k
+        Every released number speaks for at least this many people. A question may raise it.
+    variables
+        The columns that may be asked for, grouped by or selected on; None: every column.
+    person
+        The column that names the person a row belongs to. K counts people, not rows.
+    per_person
+        How several rows of one person become one value; None: such rows are refused.
+    zero_cells
+        Whether "nobody" may be said of a cell.
+    limits
+        The outer limits that a table may have. `buffer` gives the extremes away (the maximum to
+        .001 SD was seen), so it must be allowed by name.
+
+    Examples
+    --------
+    >>> Policy(k=5).limits
+    ('open', 'natural')
+    >>> Policy(k=2)
+    Traceback (most recent call last):
+        ...
+    unpooled.errors.InputError: k must be at least 3, got 2
+    """
+
+    k: int = 10
+    variables: tuple[str, ...] | None = None
+    person: str | None = None
+    per_person: PerPerson | None = None
+    zero_cells: bool = True
+    limits: tuple[Limits, ...] = ("open", "natural")
+
+    def __post_init__(self) -> None:
+        if self.k < SMALLEST_K:
+            raise InputError(f"k must be at least {SMALLEST_K}, got {self.k}")
+        if self.per_person is not None and self.person is None:
+            raise InputError("per_person needs person, the column that names the person")
+
+    def allows(self, name: str) -> bool:
+        """Whether a column may be used in a question."""
+        if name == self.person:
+            return False
+        return self.variables is None or name in self.variables

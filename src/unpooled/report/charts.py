@@ -1,0 +1,138 @@
+"""Charts by Altair, from plain numbers. They work in notebooks, in the report and as files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unpooled.maths.arrays import FloatArray
+
+if TYPE_CHECKING:
+    import altair
+
+WIDTH, HEIGHT = 560, 260
+COLOURS = ["#3b6ea8", "#d1702f", "#4f9a5b", "#8a5aa8", "#a83b5f", "#6b6b6b"]
+
+
+def _rows(rows: list[dict[str, Any]]) -> "altair.InlineData":
+    import altair as alt
+
+    return alt.InlineData(values=rows)
+
+
+def histogram(
+    edges: FloatArray,
+    counts: FloatArray,
+    groups: Sequence[str],
+    value: str,
+    by: str | None,
+) -> "altair.TopLevelMixin":
+    """Share of each group per unit of the variable, with the true widths of the bins.
+
+    An open outer bin has no width; it is drawn pale, as wide as its people would need at half the
+    height of their neighbours, so that its area still speaks for them.
+    """
+    import altair as alt
+
+    drawn = _closed(edges, counts)
+    rows = []
+    for group, people in zip(groups, counts, strict=True):
+        total = people.sum() or 1.0
+        for b in range(len(people)):
+            width = drawn[b + 1] - drawn[b]
+            rows.append(
+                {
+                    "group": group,
+                    "from": float(drawn[b]),
+                    "to": float(drawn[b + 1]),
+                    "density": float(people[b] / total / width),
+                    "people": round(float(people[b]), 1),
+                    "open": bool(np.isinf(edges[b]) or np.isinf(edges[b + 1])),
+                }
+            )
+    bars = (
+        alt.Chart(_rows(rows))
+        .mark_rect(stroke="white", strokeWidth=0.3)
+        .encode(
+            x=alt.X("from:Q", title=value, scale=alt.Scale(zero=False, nice=False)),
+            x2="to:Q",
+            y=alt.Y("density:Q", title="share of the group per unit"),
+            y2=alt.datum(0),
+            color=alt.Color(
+                "group:N",
+                title=by,
+                sort=list(groups),
+                scale=alt.Scale(domain=list(groups), range=COLOURS),
+                legend=alt.Legend() if by is not None else None,
+            ),
+            opacity=alt.condition("datum.open", alt.value(0.22), alt.value(0.5)),
+            tooltip=["group:N", "from:Q", "to:Q", "people:Q", "open:N"],
+        )
+    )
+    return alt.layer(bars).properties(width=WIDTH, height=HEIGHT)
+
+
+def _closed(edges: FloatArray, counts: FloatArray) -> FloatArray:
+    """The edges with a finite place for open outer limits, for drawing only."""
+    drawn = np.array(edges)
+    people = counts.sum(axis=0)
+    inner = np.flatnonzero(np.isfinite(edges[:-1]) & np.isfinite(edges[1:]))
+    if not len(inner):
+        centre = drawn[np.isfinite(drawn)]
+        middle = float(centre[0]) if len(centre) else 0.0
+        return np.array([x if np.isfinite(x) else middle + np.sign(x) for x in drawn])
+    widths = np.diff(edges[inner[0] : inner[-1] + 2])
+    for outer, neighbour, sign in ((0, inner[:3], -1), (-1, inner[-3:], 1)):
+        if np.isinf(edges[outer]):
+            density = people[neighbour].sum() / widths[neighbour - inner[0]].sum()
+            width = 2 * people[outer] / density if density else widths.mean()
+            drawn[outer] = drawn[1 if outer == 0 else -2] + sign * width
+    return drawn
+
+
+def means(
+    rows: Sequence[tuple[str, str, int, float | None, float | None]], value: str, by: str | None
+) -> "altair.TopLevelMixin":
+    """Mean ± SD of each group, a row per center."""
+    import altair as alt
+
+    centers = list(dict.fromkeys(center for center, *_ in rows))
+    groups = list(dict.fromkeys(group for _, group, *_ in rows))
+    data = _rows(
+        [
+            {
+                "center": center,
+                "group": group,
+                "n": n,
+                "mean": mean,
+                "low": None if sd is None else mean - sd,
+                "high": None if sd is None else mean + sd,
+            }
+            for center, group, n, mean, sd in rows
+            if mean is not None
+        ]
+    )
+    base = alt.Chart(data).encode(
+        y=alt.Y("center:N", sort=centers, title=None),
+        yOffset=alt.YOffset("group:N", sort=groups),
+        color=alt.Color(
+            "group:N",
+            title=by,
+            sort=groups,
+            scale=alt.Scale(domain=groups, range=COLOURS),
+            legend=alt.Legend() if by is not None else None,
+        ),
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title=f"{value}, mean ± SD", scale=alt.Scale(zero=False)), x2="high:Q"
+    )
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x="mean:Q", tooltip=["center:N", "group:N", "n:Q", "mean:Q"]
+    )
+    return alt.layer(bars, points).properties(width=WIDTH, height=28 * len(centers))
+
+
+def save(chart: "altair.TopLevelMixin", path: str | Path) -> None:
+    """Write a chart as SVG or PNG, by the file's name."""
+    chart.save(str(path), scale_factor=2.0)

@@ -1,0 +1,53 @@
+"""Small pieces of HTML, escaped."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """HTML that grows piece by piece.
+
+    Examples
+    --------
+    >>> str(Html().heading("a < b").paragraph("text"))
+    '<h3>a &lt; b</h3><p>text</p>'
+    """
+
+    markup: str = ""
+
+    def __str__(self) -> str:
+        return self.markup
+
+    def heading(self, text: str) -> "Html":
+        """Add a heading."""
+        return Html(f"{self.markup}<h3>{escape(text)}</h3>")
+
+    def paragraph(self, text: str) -> "Html":
+        """Add a paragraph."""
+        return Html(f"{self.markup}<p>{escape(text)}</p>")
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> "Html":
+        """Add a table; all but the first column are aligned to the right."""
+        head = "".join(f"<th{_align(i)}>{escape(cell)}</th>" for i, cell in enumerate(header))
+        body = "".join(
+            "<tr>"
+            + "".join(f"<td{_align(i)}>{escape(cell)}</td>" for i, cell in enumerate(row))
+            + "</tr>"
+            for row in rows
+        )
+        return Html(
+            f"{self.markup}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+    def items(self, title: str, items: Iterable[str]) -> "Html":
+        """Add a titled list; nothing where it is empty."""
+        lines = "".join(f"<li>{escape(item)}</li>" for item in items)
+        if not lines:
+            return self
+        return Html(f"{self.markup}<p><strong>{escape(title)}</strong></p><ul>{lines}</ul>")
+
+
+def _align(column: int) -> str:
+    return ' style="text-align:right"' if column else ' style="text-align:left"'

@@ -1,0 +1,69 @@
+"""Numbers and tables as text."""
+
+import re
+from collections.abc import Sequence
+from io import StringIO
+
+_NUMBER = re.compile(r"[≥<−–-]?\s*[\d.e+-]*$")
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number as people write it, with so many significant digits.
+
+    Examples
+    --------
+    >>> number(1234.5678), number(0.00012345), number(12.0), number(None)
+    ('1235', '0.0001234', '12', '–')
+    """
+    if value is None:
+        return "–"
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    if abs(value) >= 10 ** (digits - 1) and abs(value) < 1e15:
+        return f"{value:.0f}"
+    return f"{value:.{digits}g}"
+
+
+def count(n: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> count(1, "bin"), count(12, "bin")
+    ('1 bin', '12 bins')
+    """
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def p_text(log10_p: float) -> str:
+    """A p-value with its sign of relation, also when it is too small for a float.
+
+    Examples
+    --------
+    >>> p_text(-1.5), p_text(-4.2), p_text(-350.3)
+    ('= 0.032', '= 6.3e-05', '= 5.0e-351')
+    """
+    if log10_p > -4:
+        return f"= {10**log10_p:.2g}"
+    exponent = int(log10_p // 1)
+    mantissa = 10 ** (log10_p - exponent)
+    return f"= {mantissa:.1f}e{exponent:03d}"
+
+
+def columns_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for a terminal: numbers to the right, words to the left."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, name in enumerate(header):
+        numeric = i > 0 and all(_NUMBER.match(row[i]) for row in rows)
+        table.add_column(Text(name), justify="right" if numeric else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = Console(file=StringIO(), width=200, color_system=None, highlight=False)
+    console.print(table)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(line.rstrip() for line in printed.strip("\n").splitlines())

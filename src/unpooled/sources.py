@@ -1,0 +1,166 @@
+"""A center's rows: any frame that narwhals takes, CSV or Parquet, read through DuckDB.
+
+Only the columns and rows that a question needs come into memory, so a file may be larger than it.
+"""
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unpooled.errors import InputError, SourceError
+from unpooled.messages import Kind
+
+if TYPE_CHECKING:
+    import duckdb
+
+Column = np.ndarray[tuple[int, ...], np.dtype[Any]]
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "integer"),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "float"),
+    **dict.fromkeys(("VARCHAR", "ENUM", "UUID"), "text"),
+    "BOOLEAN": "boolean",
+    **dict.fromkeys(("DATE", "TIMESTAMP"), "date"),
+}
+
+
+def quote(name: str) -> str:
+    """A column's name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+class Source:
+    """Rows behind a DuckDB connection; `relation` names them in SQL."""
+
+    def __init__(self, connection: "duckdb.DuckDBPyConnection", relation: str = "data") -> None:
+        self._connection = connection
+        self.relation = relation
+        described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        self.kinds: Mapping[str, Kind] = {row[0]: _kind(row[1]) for row in described}
+
+    def fetch(self, sql: str, parameters: Sequence[object] = ()) -> dict[str, Column]:
+        """Run a query and give its columns as arrays."""
+        result = self._connection.execute(sql, list(parameters))
+        return {name: np.asarray(column) for name, column in result.fetchnumpy().items()}
+
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Run a query and give its rows."""
+        return self._connection.execute(sql, list(parameters)).fetchall()
+
+    def split(self, column: str) -> dict[str, "Source"]:
+        """One source for each value of a column."""
+        if column not in self.kinds:
+            raise InputError(
+                f"center must name a column, got {column!r}. There are: {', '.join(self.kinds)}"
+            )
+        label = f"CAST({quote(column)} AS VARCHAR)"
+        names = self.rows(f"SELECT DISTINCT {label} AS c FROM {self.relation} ORDER BY c")
+        if (None,) in names:
+            raise InputError(f"center={column!r} must be given in every row; in some it is missing")
+        parts = {}
+        for (name,) in names:
+            literal = "'" + name.replace("'", "''") + "'"
+            part = f"(SELECT * FROM {self.relation} WHERE {label} = {literal})"
+            parts[name] = Source(self._connection, part)
+        return parts
+
+
+def _kind(sql_type: str) -> Kind:
+    return _KINDS.get(re.split(r"[( ]", sql_type)[0], "other")
+
+
+def open_source(data: object) -> Source:
+    """Open a frame or a file.
+
+    Examples
+    --------
+    >>> import polars
+    >>> open_source(polars.DataFrame({"los": [1.5], "sex": ["F"]})).kinds
+    {'los': 'float', 'sex': 'text'}
+    """
+    return _open_file(Path(data)) if isinstance(data, str | Path) else _open_frame(data)
+
+
+def _open_frame(frame: Any) -> Source:
+    import duckdb
+    import narwhals as nw
+
+    try:
+        rows = nw.from_native(frame)
+    except TypeError:
+        raise SourceError(
+            f"a center's data must be a frame or a path, got {type(frame).__name__}"
+        ) from None
+    native = rows.collect() if isinstance(rows, nw.LazyFrame) else rows
+    if len(native.columns) == 0:
+        raise SourceError("a center's data must have columns, got none")
+    connection = duckdb.connect()
+    try:
+        connection.register("data", native.to_native())
+        return Source(connection)
+    except duckdb.Error:
+        connection.register("data", native.to_arrow())
+        return Source(connection)
+
+
+def _open_file(path: Path) -> Source:
+    import duckdb
+
+    if not path.is_file():
+        raise SourceError(f"{str(path)!r} does not exist")
+    connection = duckdb.connect()
+    name = "'" + str(path).replace("'", "''") + "'"
+    try:
+        match path.suffix.lower():
+            case ".csv" | ".tsv" | ".txt":
+                _load_csv(connection, path, name)
+            case ".parquet" | ".pq":
+                connection.execute(f"CREATE VIEW data AS SELECT * FROM read_parquet({name})")
+            case suffix:
+                raise SourceError(
+                    f"{str(path)!r} ends in {suffix!r}; a center's file must be .csv or .parquet"
+                )
+        return Source(connection)
+    except (duckdb.Error, UnicodeDecodeError) as error:
+        raise SourceError(f"{str(path)!r} cannot be read: {_plain(str(error))}") from error
+
+
+def _load_csv(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) -> None:
+    import duckdb
+
+    with path.open(encoding="utf-8-sig") as lines:
+        header = lines.readline()
+    if not header.strip():
+        raise SourceError(f"{str(path)!r} has no header line")
+    delimiter = max(",;\t|", key=header.count)
+    try:
+        connection.execute(
+            f"CREATE TABLE data AS SELECT * FROM read_csv({name}, header=true, sample_size=-1, "
+            f"delim='{delimiter}', quote='\"', escape='\"', nullstr=['', 'NA', 'NaN', 'NULL'])"
+        )
+    except duckdb.Error:
+        _locate_ragged_line(path, delimiter)
+        raise
+
+
+def _locate_ragged_line(path: Path, delimiter: str) -> None:
+    """Raise with the place of the first line that does not fit the header, if there is one."""
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        reader = csv.reader(lines, delimiter=delimiter)
+        width = len(next(reader))
+        for fields in reader:
+            if fields and len(fields) != width:
+                raise SourceError(
+                    f"{str(path)!r} cannot be read: line {reader.line_num} has {len(fields)} "
+                    f"fields where the header has {width}"
+                )
+
+
+def _plain(message: str) -> str:
+    """The first line of DuckDB's words; the others quote data."""
+    return message.splitlines()[0].removeprefix("Invalid Input Error: ")
