@@ -12,14 +12,14 @@ from unpooled import where
 from unpooled.errors import WhereError
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule
-from unpooled.messages import CohortQuestion, Kind, Reason, Refusal
+from unpooled.messages import CohortQuestion, Reason, Refusal
 from unpooled.policy import Policy
 from unpooled.sources import Source, quote
 from unpooled.variables import Variable
 
 EVERYBODY = "all"  # the one group of a question without `by`
 
-_NUMBERS: tuple[Kind, ...] = ("integer", "float", "boolean")
+_NUMBERS: tuple[where.Kind, ...] = ("integer", "float", "boolean")
 
 
 class RefusedQuestion(Exception):  # noqa: N818 - not an error of the program but a center's answer

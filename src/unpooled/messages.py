@@ -10,9 +10,9 @@ from typing import Literal
 import msgspec
 
 from unpooled.errors import MessageError
+from unpooled.where import Kind
 
 Limits = Literal["open", "natural", "buffer"]
-Kind = Literal["integer", "float", "text", "boolean", "date", "other"]
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

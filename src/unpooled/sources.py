@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unpooled.errors import InputError, SourceError
-from unpooled.messages import Kind
+from unpooled.where import Kind
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,6 +26,7 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("VARCHAR", "ENUM", "UUID"), "text"),
     "BOOLEAN": "boolean",
     **dict.fromkeys(("DATE", "TIMESTAMP"), "date"),
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "date"),
 }
 
 
@@ -140,8 +141,8 @@ def _load_csv(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) ->
     delimiter = max(",;\t|", key=header.count)
     try:
         connection.execute(
-            f"CREATE TABLE data AS SELECT * FROM read_csv({name}, header=true, sample_size=-1, "
-            f"delim='{delimiter}', quote='\"', escape='\"', nullstr=['', 'NA', 'NaN', 'NULL'])"
+            f"CREATE TABLE data AS SELECT * FROM read_csv({name}, header=true, skip=0, comment='', "
+            f"sample_size=-1, delim='{delimiter}', quote='\"', escape='\"', nullstr=['', 'NA', 'NaN', 'NULL'])"
         )
     except duckdb.Error:
         _locate_ragged_line(path, delimiter)

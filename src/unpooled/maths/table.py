@@ -16,7 +16,7 @@ class Table:
 
     Examples
     --------
-    >>> table = Table([-np.inf, 2.0, np.inf], [[10.0, 12.5]], ("all",))
+    >>> table = Table(np.array([-np.inf, 2.0, np.inf]), np.array([[10.0, 12.5]]), ("all",))
     >>> table.bins, table.people
     (2, array([22.5]))
     """

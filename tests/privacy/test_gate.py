@@ -1,0 +1,208 @@
+"""The gate: only it makes a release, every aggregate has a rule, and what breaks K raises."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from unpooled.errors import GateError, LedgerError
+from unpooled.gate import Gate, Release
+from unpooled.keys import CenterKey
+from unpooled.ledger import Ledger
+from unpooled.messages import (
+    Aggregate,
+    Answer,
+    Catalogue,
+    CatalogueQuestion,
+    CenterJoin,
+    CenterTable,
+    GroupCounts,
+    GroupMoments,
+    GroupPools,
+    JoinQuestion,
+    Moments,
+    MomentsQuestion,
+    Named,
+    Question,
+    Reason,
+    Refusal,
+    Size,
+    Sizes,
+    SizesQuestion,
+    TableQuestion,
+)
+from unpooled.policy import Policy
+
+TABLE = TableQuestion(variable="los")
+JOIN = JoinQuestion(variable="los", edges=(2.0, 4.0))
+
+
+def gate(policy: Policy | None = None) -> Gate:
+    return Gate("Haifa", policy or Policy(), Ledger("Haifa", CenterKey.from_seed(1, "Haifa")))
+
+
+def table(*counts: int, edges: tuple[float, ...] | None = None, **limits: float) -> CenterTable:
+    inner = tuple(range(1, len(counts))) if edges is None else edges
+    outer = {"lower": None, "upper": None, **limits}
+    return CenterTable(
+        edges=tuple(map(float, inner)), groups=(GroupCounts(group="all", counts=counts),), **outer
+    )
+
+
+def pools(spans: tuple[int, ...], counts: tuple[int, ...], *splits: float) -> CenterJoin:
+    groups = (GroupPools(group="all", spans=spans, counts=counts),)
+    return CenterJoin(lower=None, splits=splits, upper=None, groups=groups)
+
+
+def moments(
+    n: int = 50,
+    missing: int | None = 0,
+    values: int = 0,
+    mean: float | None = 1.0,
+    sd: float | None = 1.0,
+) -> Moments:
+    group = GroupMoments(group="all", n=n, missing=missing, values=values, mean=mean, sd=sd)
+    return Moments(moments=(group,))
+
+
+LEGAL: list[tuple[Question, Aggregate]] = [
+    (CatalogueQuestion(), Catalogue(variables=(Named(name="los", kind="float"),))),
+    (SizesQuestion(variable="los"), Sizes(sizes=(Size(group="all", n=10),))),
+    (MomentsQuestion(variable="los"), moments()),
+    (TABLE, table(10, 0, 12)),
+    (JOIN, pools((2, 1), (10, 12))),
+    (JOIN, pools((1, 1, 1, 1), (10, 12, 0, 10), 3.0)),
+]
+
+ILLEGAL: list[tuple[Question, Aggregate, str]] = [
+    (SizesQuestion(variable="los"), Sizes(sizes=(Size(group="all", n=9),)), "at least 10"),
+    (SizesQuestion(variable="los", k=20), Sizes(sizes=(Size(group="all", n=19),)), "at least 20"),
+    (SizesQuestion(variable="los"), Sizes(sizes=(Size(group="all", n=-10),)), "at least 10"),
+    (MomentsQuestion(variable="los"), moments(n=9), "at least 10"),
+    (MomentsQuestion(variable="los"), moments(missing=3), "at least 10"),
+    (MomentsQuestion(variable="los"), moments(values=2, sd=None), "a mean needs 3"),
+    (MomentsQuestion(variable="los"), moments(values=7), "deviation needs 8"),
+    (TABLE, table(10, 9), "at least 10"),
+    (TABLE, table(10, 1, 10), "at least 10"),
+    (TABLE, table(10, 10, edges=(1.0, 2.0)), "one count per bin"),
+    (TABLE, table(10, 10, 10, edges=(2.0, 1.0)), "ascend"),
+    (TABLE, table(10, 10, lower=0.0), "must stay open"),
+    (TableQuestion(variable="los", limits="buffer"), table(10, 10, upper=9.5), "buffer"),
+    (JOIN, table(10, 10), "not asked for"),
+    (TABLE, pools((3,), (10,)), "not asked for"),
+    (JOIN, pools((2, 1), (10, 3)), "at least 10"),
+    (JOIN, pools((2,), (10,)), "cover every bin"),
+    (JOIN, pools((2, 1, 1), (13, 12, 10), 3.0), "must not be pooled"),
+    (JOIN, pools((1, 3), (10, 25), 3.0), "must not be pooled"),
+    (JOIN, pools((1, 1, 1), (10, 10, 10), 2.0), "must not repeat"),
+]
+
+
+@pytest.mark.parametrize(("question", "aggregate"), LEGAL)
+def test_what_keeps_the_rules_leaves_and_is_recorded(
+    question: Question, aggregate: Aggregate
+) -> None:
+    door = gate()
+    release = door.release(question, Answer(aggregate=aggregate))
+    (entry,) = door.ledger
+    assert entry.answer.encode() == release.payload
+    assert entry.kind == "release"
+
+
+@pytest.mark.parametrize(("question", "aggregate", "rule"), ILLEGAL)
+def test_what_breaks_a_rule_raises_and_nothing_is_recorded(
+    question: Question, aggregate: Aggregate, rule: str
+) -> None:
+    door = gate()
+    with pytest.raises(GateError, match=rule):
+        door.release(question, Answer(aggregate=aggregate))
+    assert len(door.ledger) == 0
+
+
+def test_a_policy_may_forbid_to_say_nobody() -> None:
+    with pytest.raises(GateError, match="at least 10"):
+        gate(Policy(zero_cells=False)).release(TABLE, Answer(aggregate=table(10, 0)))
+
+
+def test_a_catalogue_lists_only_what_the_policy_allows() -> None:
+    door = gate(Policy(variables=("age",)))
+    catalogue = Catalogue(variables=(Named(name="los", kind="float"),))
+    with pytest.raises(GateError, match="policy allows"):
+        door.release(CatalogueQuestion(), Answer(aggregate=catalogue))
+
+
+def test_a_refusal_repeats_only_what_the_question_named() -> None:
+    door = gate()
+    question = SizesQuestion(variable="los", by="arm", groups=("a",), where="age > 1")
+    for name in ("los", "arm", "a", "age", None):
+        refusal = Refusal(reason=Reason.TOO_SMALL, name=name, limit=10)
+        door.release(question, Answer(aggregate=None, refusals=(refusal,)))
+    smith = Refusal(reason=Reason.TOO_SMALL, name="Smith")
+    with pytest.raises(GateError, match="only what the question named"):
+        door.release(question, Answer(aggregate=None, refusals=(smith,)))
+
+
+def test_a_release_cannot_be_made_by_hand() -> None:
+    with pytest.raises(GateError, match="only the gate"):
+        Release("Haifa", b"{}", object())
+    with pytest.raises(TypeError):
+        Release("Haifa", b"{}")  # type: ignore[call-arg]
+    release = gate().release(TABLE, Answer(aggregate=table(10)))
+    with pytest.raises(AttributeError):
+        release.payload = b"more"  # type: ignore[misc]
+
+
+def test_nothing_leaves_that_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    door = gate()
+
+    def full(*_: object) -> None:
+        raise LedgerError("no space left on device")
+
+    monkeypatch.setattr(door.ledger, "append", full)
+    with pytest.raises(LedgerError):
+        door.release(TABLE, Answer(aggregate=table(10)))
+
+
+def test_every_aggregate_is_tried_above() -> None:
+    kinds = set(get_args(Aggregate))
+    assert {type(aggregate) for _, aggregate in LEGAL} == kinds
+    assert {type(aggregate) for _, aggregate, _ in ILLEGAL} | {Catalogue} == kinds
+
+
+def test_an_aggregate_without_a_rule_fails_type_checking(tmp_path: Path) -> None:
+    package = tmp_path / "unpooled"
+    shutil.copytree(Path(__file__).parents[2] / "src" / "unpooled", package)
+    messages = package / "messages.py"
+    text = messages.read_text()
+    union = "\nAggregate = Catalogue |"
+    assert union in text
+    messages.write_text(
+        text.replace(
+            union,
+            f'\nclass Extremes(Message, tag="extremes", tag_field="say"):\n    '
+            f"highest: float\n\n{union} Extremes |",
+        )
+    )
+    checked = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--no-incremental",
+            "--follow-imports=silent",
+            "--ignore-missing-imports",
+            str(package / "gate.py"),
+        ],
+        cwd=tmp_path,
+        env={"MYPYPATH": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 1, checked.stdout + checked.stderr
+    assert "assert_never" in checked.stdout
+    assert "Extremes" in checked.stdout

@@ -1,0 +1,425 @@
+"""The analyst's view: tables and descriptions over centers, and what goes wrong."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from unpooled import Federation, Policy, Variable
+from unpooled.center import Center
+from unpooled.errors import InputError, LedgerError, RefusedError, WhereError
+from unpooled.keys import CenterKey
+from unpooled.ledger import verify
+from unpooled.messages import Reason, SizesQuestion, decode_answer, encode
+from unpooled.sources import open_source
+
+
+def hospital(seed: int, n: int, m: int, **columns: Any) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    los = np.concatenate([random.gamma(4, 1, n), random.gamma(5, 1, m)])
+    return pl.DataFrame(
+        {"los": los, "arm": ["a"] * n + ["b"] * m, "age": random.integers(20, 90, n + m), **columns}
+    )
+
+
+@pytest.fixture
+def frames() -> dict[str, pl.DataFrame]:
+    return {
+        "Haifa": hospital(1, 120, 100),
+        "Bern": hospital(2, 60, 80),
+        "Porto": hospital(3, 30, 4),
+    }
+
+
+@pytest.fixture
+def fed(frames: dict[str, pl.DataFrame]) -> Federation:
+    return Federation.local(frames, seed=1)
+
+
+def refused(result: Any) -> list[tuple[str, str | None, str]]:
+    return [(r.center, r.group, r.reason) for r in result.refusals]
+
+
+def test_a_table_conserves_people_and_names_what_was_refused(fed: Federation) -> None:
+    result = fed.table("los", by="arm")
+    assert result.groups == ("a", "b")
+    assert result.counts.sum(axis=1) == pytest.approx([210, 180])
+    assert refused(result) == [("Porto", "b", "too-small")]
+    assert list(result.people) == ["Haifa", "Bern", "Porto"]
+    assert result.edges[0] == -np.inf
+    assert result.rounds == 4
+    told = result.to_dict()
+    assert told["edges"][0] is None
+    assert told["groups"] == ["a", "b"]
+    assert np.array(told["counts"]).shape == (2, len(told["edges"]) - 1)
+    assert told["refusals"] == [
+        {
+            "center": "Porto",
+            "group": "b",
+            "reason": "too-small",
+            "rule": "fewer than 10 people",
+        }
+    ]
+
+
+def test_a_description_equals_the_pooled_one(
+    fed: Federation, frames: dict[str, pl.DataFrame]
+) -> None:
+    result = fed.describe("los", by="arm")
+    frames["Porto"] = frames["Porto"].filter(pl.col("arm") == "a")
+    pooled = pl.concat(frames.values())
+    x, y = (pooled.filter(pl.col("arm") == g)["los"].to_numpy() for g in "ab")
+    for told, values in zip(result.groups, (x, y), strict=True):
+        assert told.n == len(values)
+        assert (told.mean, told.sd) == pytest.approx((values.mean(), values.std(ddof=1)))
+    assert result.welch is not None
+    assert result.welch.p_value == pytest.approx(stats.ttest_ind(x, y, equal_var=False).pvalue)
+
+
+def test_missing_values_are_counted_and_small_numbers_of_them_hidden() -> None:
+    def with_missing(count: int) -> pl.DataFrame:
+        los = [None] * count + [float(i) for i in range(50)]
+        return pl.DataFrame({"los": los})
+
+    fed = Federation.local({"Haifa": with_missing(12), "Bern": with_missing(3)})
+    (group,) = fed.describe("los").groups
+    assert (group.n, group.missing, group.missing_hidden) == (100, 12, 1)
+    assert "≥ 12" in str(fed.describe("los"))
+
+
+def test_asking_twice_gives_the_same_bytes(fed: Federation) -> None:
+    fed.table("los", by="arm")
+    once = [release.payload for release in fed.releases]
+    fed.describe("age")
+    fed.table("los", by="arm")
+    assert [release.payload for release in fed.releases][-len(once) :] == once
+
+
+def test_max_bins_bounds_the_table(fed: Federation) -> None:
+    for most in (1, 2, 5, 8):
+        bins = fed.table("los", by="arm", max_bins=most).table.bins
+        assert max(1, most // 2) <= bins <= most
+    with pytest.raises(InputError, match="max_bins must be at least 1, got 0"):
+        fed.table("los", max_bins=0)
+
+
+def test_where_selects_people_at_the_centers(
+    fed: Federation, frames: dict[str, pl.DataFrame]
+) -> None:
+    result = fed.describe("los", where="age >= 40 and arm == 'a'")
+    pooled = pl.concat(frames.values()).filter((pl.col("age") >= 40) & (pl.col("arm") == "a"))
+    assert result.groups[0].n == len(pooled)
+    assert result.groups[0].mean == pytest.approx(pooled["los"].mean())
+
+
+def test_a_question_may_raise_k_and_never_lower_it(fed: Federation) -> None:
+    raised = fed.table("los", by="arm", k=70)
+    assert ("Bern", "a", "too-small") in refused(raised)
+    with pytest.raises(RefusedError, match="asks for K of at least 10") as caught:
+        fed.table("los", by="arm", k=5)
+    assert {r.reason for r in caught.value.refusals} == {"k-below-policy"}  # type: ignore[attr-defined]
+
+
+def test_groups_read_alike_however_they_are_stored() -> None:
+    values = [float(i) for i in range(40)]
+    stored = {
+        "integers": [1, 2] * 20,
+        "floats": [1.0, 2.0] * 20,
+        "text": ["1", "2"] * 20,
+    }
+    fed = Federation.local({k: pl.DataFrame({"v": values, "g": g}) for k, g in stored.items()})
+    for groups in ((1, 2), ("1", "2"), (1.0, 2.0)):
+        result = fed.table("v", by="g", groups=groups)
+        assert result.counts.sum(axis=1).tolist() == [60, 60]
+        assert not result.refusals
+
+
+# --- limits ------------------------------------------------------------------------------------
+
+
+def test_natural_limits_are_the_declared_ones(frames: dict[str, pl.DataFrame]) -> None:
+    fed = Federation.local(frames, variables={"los": Variable(lower=0)})
+    edges = fed.table("los", limits="natural").edges
+    assert (edges[0], edges[-1]) == (0.0, np.inf)
+    with pytest.raises(RefusedError, match="no natural limits"):
+        fed.table("age", limits="natural")
+
+
+def test_values_outside_declared_limits_are_refused(frames: dict[str, pl.DataFrame]) -> None:
+    fed = Federation.local(frames, variables={"los": Variable(lower=3)})
+    with pytest.raises(RefusedError, match="outside the limits"):
+        fed.describe("los")
+
+
+def test_buffer_limits_need_the_policys_word(frames: dict[str, pl.DataFrame]) -> None:
+    with pytest.raises(RefusedError, match="policy does not allow"):
+        Federation.local(frames).table("los", limits="buffer")
+    fed = Federation.local(frames, policy=Policy(limits=("open", "buffer")))
+    edges = fed.table("los", limits="buffer").edges
+    pooled = pl.concat(frames.values())["los"].to_numpy()
+    assert edges[0] < pooled.min() < pooled.max() < edges[-1]
+    assert np.isfinite(edges).all()
+
+
+# --- people ------------------------------------------------------------------------------------
+
+
+def test_k_counts_people_and_not_rows() -> None:
+    visits = pl.DataFrame({"v": [float(i) for i in range(40)], "id": [i // 5 for i in range(40)]})
+    fed = Federation.local({"Haifa": visits}, person="id")
+    with pytest.raises(RefusedError, match="more than one row per person; the policy can say"):
+        fed.table("v")
+    fed = Federation.local({"Haifa": visits}, person="id", per_person="mean")
+    with pytest.raises(RefusedError, match="fewer than 10 people"):
+        fed.table("v")
+
+
+@pytest.mark.parametrize(("rule", "pick"), [("mean", np.mean), ("max", np.max), ("first", "first")])
+def test_several_rows_become_one_value(rule: Any, pick: Any) -> None:
+    random = np.random.default_rng(6)
+    visits = pl.DataFrame({"v": random.normal(size=60), "id": [f"p{i % 20}" for i in range(60)]})
+    fed = Federation.local({"Haifa": visits}, person="id", per_person=rule)
+    people: dict[str, list[float]] = {}
+    for value, name in visits.rows():
+        people.setdefault(name, []).append(value)
+    values = [v[0] if pick == "first" else pick(v) for v in people.values()]
+    (group,) = fed.describe("v").groups
+    assert (group.n, group.mean, group.sd) == pytest.approx(
+        (20, np.mean(values), np.std(values, ddof=1))
+    )
+
+
+def test_the_person_column_cannot_be_asked_for() -> None:
+    frame = pl.DataFrame({"v": [float(i) for i in range(40)], "id": range(40)})
+    fed = Federation.local({"Haifa": frame}, person="id")
+    for question in (
+        {"value": "id"},
+        {"value": "v", "by": "id"},
+        {"value": "v", "where": "id > 3"},
+    ):
+        with pytest.raises(RefusedError, match="policy does not allow"):
+            fed.describe(**question)  # type: ignore[arg-type]
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+
+def test_an_unknown_variable_names_those_that_are_there(fed: Federation) -> None:
+    with pytest.raises(
+        InputError, match=r"no center has a variable 'loss'. There are: age, arm, los"
+    ):
+        fed.table("loss")
+    with pytest.raises(InputError, match="no center has a variable 'sex'"):
+        fed.table("los", by="sex")
+    with pytest.raises(InputError, match="no center has a variable 'sex'"):
+        fed.table("los", where="sex == 'F'")
+
+
+def test_an_unknown_group_names_those_that_are_there(fed: Federation) -> None:
+    with pytest.raises(InputError, match=r"in 'c' of 'arm'\. Groups with enough people: a, b"):
+        fed.describe("los", by="arm", groups=("a", "c"))
+    with pytest.raises(InputError, match="groups needs by"):
+        fed.describe("los", groups=("a",))
+    with pytest.raises(InputError, match="groups must differ"):
+        fed.describe("los", by="arm", groups=("a", "a"))
+    with pytest.raises(InputError, match="groups must be a list"):
+        fed.describe("los", by="arm", groups="ab")
+
+
+def test_a_where_that_does_not_parse_points_at_the_place(fed: Federation) -> None:
+    with pytest.raises(WhereError) as caught:
+        fed.describe("los", where="age >= and arm == 'a'")
+    text, mark = str(caught.value).splitlines()[1:]
+    assert text[mark.index("^")] == "a"
+    assert caught.value.position == text.index("and") - 2
+
+
+def test_a_where_that_selects_nobody(fed: Federation) -> None:
+    with pytest.raises(RefusedError, match="Haifa: no people"):
+        fed.describe("los", where="age > 200")
+
+
+def test_a_where_of_the_wrong_kind(fed: Federation) -> None:
+    with pytest.raises(RefusedError, match="does not fit the center's variables"):
+        fed.describe("los", where="age == 'old'")
+
+
+BAD_ROWS: dict[str, tuple[dict[str, list[Any]], str]] = {
+    "text": ({"los": ["Smith"] * 30}, "not-numeric"),
+    "all missing": ({"los": pl.Series([None] * 30, dtype=pl.Float64).to_list()}, "all-missing"),
+    "infinite": ({"los": [float("inf")] + [1.0] * 30}, "not-finite"),
+    "too small": ({"los": [1.0] * 9}, "too-small"),
+    "empty": ({"los": []}, "absent"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+def test_a_center_with_bad_rows_is_named_and_the_others_go_on(name: str) -> None:
+    columns, reason = BAD_ROWS[name]
+    bad = pl.DataFrame(columns)
+    if name in ("all missing", "empty"):
+        bad = bad.cast({"los": pl.Float64})
+    fed = Federation.local(
+        {"good": pl.DataFrame({"los": [float(i) for i in range(40)]}), "bad": bad}
+    )
+    for result in (fed.table("los"), fed.describe("los")):
+        assert [(r.center, r.reason) for r in result.refusals] == [("bad", reason)]
+    everybody = b"".join(release.payload for release in fed.releases)
+    assert b"Smith" not in everybody
+
+
+def test_an_empty_csv_is_a_center_without_people(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("los,arm\n")
+    fed = Federation.local({"good": hospital(1, 40, 40), "empty": tmp_path / "empty.csv"})
+    assert refused(fed.describe("los")) == [("empty", None, "absent")]
+
+
+def test_two_centers_of_one_name_and_none_at_all(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="two centers are named 'a'"):
+        Federation.local([tmp_path / "x" / "a.csv", tmp_path / "y" / "a.csv"])
+    with pytest.raises(InputError, match="at least one center"):
+        Federation.local({})
+
+
+def test_a_policy_or_its_parts_but_not_both(frames: dict[str, pl.DataFrame]) -> None:
+    with pytest.raises(InputError, match="either a policy or k"):
+        Federation.local(frames, k=5, policy=Policy())
+    with pytest.raises(InputError, match="k must be at least 3, got 2"):
+        Federation.local(frames, k=2)
+    with pytest.raises(InputError, match="per_person needs person"):
+        Federation.local(frames, per_person="mean")
+
+
+def test_variables_that_the_policy_does_not_allow_are_refused(
+    frames: dict[str, pl.DataFrame],
+) -> None:
+    fed = Federation.local(frames, policy=Policy(variables=("los",)))
+    assert fed.describe("los").groups[0].n == 394
+    for question in ({"by": "arm"}, {"where": "age > 3"}):
+        with pytest.raises(RefusedError, match="not-allowed"):
+            fed.describe("los", **question)  # type: ignore[arg-type]
+
+
+# --- a center by itself ------------------------------------------------------------------------
+
+
+def center(policy: Policy | None = None, ledger: Path | None = None) -> Center:
+    key = CenterKey.from_seed(1, "Haifa")
+    return Center("Haifa", open_source(hospital(1, 60, 60)), policy or Policy(), key, None, ledger)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [b"", b"{", b"\xff", b'{"ask":"rows"}', b'{"ask":"sizes"}', b'{"ask":"sizes","variable":3}'],
+)
+def test_bytes_that_are_no_question_are_refused_and_recorded(question: bytes) -> None:
+    haifa = center()
+    answer = decode_answer(haifa.answer(question).payload)
+    assert [r.reason for r in answer.refusals] == [Reason.UNREADABLE_QUESTION]
+    assert [entry.kind for entry in haifa.ledger] == ["refusal"]
+
+
+def test_an_error_inside_a_center_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    haifa = center()
+
+    def broken(*_: object) -> None:
+        raise ValueError("could not convert string to float: 'Smith'")
+
+    monkeypatch.setattr("unpooled.center.summarise_sizes", broken)
+    payload = haifa.answer(encode(SizesQuestion(variable="los"))).payload
+    assert b"Smith" not in payload
+    assert decode_answer(payload).refusals[0].reason is Reason.FAILED
+
+
+def test_a_ledger_that_cannot_be_written_stops_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    haifa = center(ledger=tmp_path / "haifa.ledger")
+
+    def full(*_: object) -> None:
+        raise LedgerError("no space left on device")
+
+    monkeypatch.setattr(haifa.ledger, "append", full)
+    with pytest.raises(LedgerError):
+        haifa.answer(encode(SizesQuestion(variable="los")))
+
+
+def test_ledgers_hold_the_very_bytes_that_left(tmp_path: Path) -> None:
+    fed = Federation.local({"Haifa": hospital(1, 60, 60)}, ledger=tmp_path)
+    fed.table("los", by="arm")
+    left = [release.payload.decode() for release in fed.releases]
+    from unpooled.ledger import read
+
+    _, entries = read(tmp_path / "Haifa.ledger")
+    assert [entry.answer for entry in entries] == left
+    assert verify(tmp_path / "Haifa.ledger").ok
+
+
+class Garbage:
+    """A link to one center that answers well and one that does not."""
+
+    centers = ("Haifa", "Bern")
+
+    def __init__(self, payload: bytes) -> None:
+        self.payload = payload
+        self.haifa = center()
+
+    def ask(self, question: bytes, centers: Any) -> dict[str, bytes]:
+        answers = {"Haifa": self.haifa.answer(question).payload, "Bern": self.payload}
+        return {name: answers[name] for name in centers}
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"\xff\x00", b"{}", b'{"aggregate":{"say":"moments","moments":[]}}']
+)
+def test_a_center_that_answers_garbage_is_named_and_the_others_go_on(payload: bytes) -> None:
+    result = Federation(Garbage(payload)).table("los")
+    assert refused(result) == [("Bern", None, "unreadable-answer")]
+    assert result.counts.sum() == 120
+
+
+# --- the whole chain, by properties ------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_whatever_the_centers_hold_people_are_conserved_and_cells_are_legal(
+    data: st.DataObject,
+) -> None:
+    k = data.draw(st.integers(3, 20))
+    groups = data.draw(st.integers(1, 4))
+    frames = {}
+    for name in "ABCDEF"[: data.draw(st.integers(1, 6))]:
+        sizes = [data.draw(st.integers(0, 4 * k)) for _ in range(groups)]
+        values = data.draw(st.lists(st.integers(0, 9), min_size=sum(sizes), max_size=sum(sizes)))
+        arms = [str(g) for g, size in enumerate(sizes) for _ in range(size)]
+        frames[name] = pl.DataFrame(
+            {"v": values, "g": arms}, schema={"v": pl.Float64, "g": pl.String}
+        )
+    fed = Federation.local(frames, k=k)
+    if all(max(f["g"].value_counts()["count"], default=0) < k for f in frames.values()):
+        with pytest.raises(RefusedError, match="no center can answer"):
+            fed.table("v", by="g")
+        return
+    result = fed.table("v", by="g")
+    for g, total in zip(result.groups, result.counts.sum(axis=1), strict=True):
+        sizes = [int((f["g"] == g).sum()) for f in frames.values()]
+        assert total == pytest.approx(sum(n for n in sizes if n >= k))
+        small = {(c, g) for c, n in zip(frames, sizes, strict=True) if 0 < n < k}
+        named = {(r.center, r.group) for r in result.refusals if r.reason == "too-small"}
+        assert {c for c, _ in small if c in result.people} <= {c for c, _ in named}
+    for release in fed.releases:
+        assert_cells_legal(release.payload, k)
+
+
+def assert_cells_legal(payload: bytes, k: int) -> None:
+    aggregate = decode_answer(payload).aggregate
+    for group in getattr(aggregate, "groups", ()):
+        assert all(count == 0 or count >= k for count in group.counts)
+    for size in getattr(aggregate, "sizes", ()):
+        assert size.n >= k

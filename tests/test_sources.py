@@ -1,0 +1,107 @@
+"""Rows of every kind give the same answers; files that cannot be read say where."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from unpooled import Federation
+from unpooled.errors import InputError, SourceError
+from unpooled.sources import open_source
+
+
+@pytest.fixture
+def frame() -> pl.DataFrame:
+    random = np.random.default_rng(4)
+    return pl.DataFrame(
+        {
+            "los": random.gamma(4, 1, 200).round(3),
+            "arm": random.choice(["a", "b"], 200),
+            "age": random.integers(20, 90, 200),
+        }
+    ).with_columns(pl.when(pl.col("age") > 85).then(None).otherwise(pl.col("los")).alias("los"))
+
+
+def test_frames_and_files_of_every_kind_give_the_same_bytes(
+    frame: pl.DataFrame, tmp_path: Path
+) -> None:
+    csv, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
+    frame.write_csv(csv)
+    frame.write_parquet(parquet)
+    data: list[object] = [
+        frame,
+        frame.lazy(),
+        frame.to_pandas(),
+        frame.to_pandas().convert_dtypes(dtype_backend="pyarrow"),
+        frame.to_arrow(),
+        csv,
+        str(parquet),
+    ]
+    payloads = []
+    for rows in data:
+        fed = Federation.local({"Haifa": rows}, seed=1)
+        fed.table("los", by="arm", where="age < 80")
+        fed.describe("los", by="arm")
+        payloads.append([release.payload for release in fed.releases])
+    assert all(payload == payloads[0] for payload in payloads)
+
+
+def test_the_order_of_rows_does_not_matter(frame: pl.DataFrame) -> None:
+    payloads = []
+    for rows in (frame, frame.sample(fraction=1, shuffle=True, seed=3), frame.reverse()):
+        fed = Federation.local({"Haifa": rows}, seed=1)
+        fed.table("los", by="arm")
+        fed.describe("los", by="arm")
+        payloads.append([release.payload for release in fed.releases])
+    assert payloads[0] == payloads[1] == payloads[2]
+
+
+def test_kinds(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("i;f;t;b;d\n1;1.5;x;true;2024-01-31\nNA;NaN;;false;2024-02-01\n")
+    assert open_source(file).kinds == {
+        "i": "integer",
+        "f": "float",
+        "t": "text",
+        "b": "boolean",
+        "d": "date",
+    }
+    stamps = pd.DataFrame({"d": pd.to_datetime(["2024-01-31"])})
+    assert open_source(stamps).kinds == {"d": "date"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.csv", b"a,b\n1,2\n3\n4,5\n", r"line 3 has 1 fields where the header has 2"),
+        ("a.csv", b"a,b\n" + b"1,2\n" * 40 + b"1,2,3\n", r"line 42 has 3 fields"),
+        ("a.csv", b"", r"has no header line"),
+        ("a.csv", b"\xff\xfe\x00\x01", r"cannot be read"),
+        ("a.parquet", b"PAR1 not really", r"cannot be read"),
+        ("a.xlsx", b"PK", r"ends in '\.xlsx'; a center's file must be \.csv or \.parquet"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(
+    tmp_path: Path, name: str, content: bytes, problem: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(SourceError, match=problem):
+        open_source(file)
+
+
+def test_a_file_that_is_not_there_and_data_that_is_no_frame() -> None:
+    with pytest.raises(SourceError, match="does not exist"):
+        open_source("nowhere.csv")
+    with pytest.raises(SourceError, match="must be a frame or a path, got int"):
+        open_source(3)
+
+
+def test_split_needs_a_center_in_every_row() -> None:
+    frame = pl.DataFrame({"los": [1.0, 2.0], "hospital": ["a", None]})
+    with pytest.raises(InputError, match="must be given in every row"):
+        Federation.split(frame, center="hospital")
+    with pytest.raises(InputError, match=r"got 'clinic'\. There are: los, hospital"):
+        Federation.split(frame, center="clinic")
