@@ -1,0 +1,150 @@
+"""The command line: readable by default, exact with --json, errors in one paragraph."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unpooled.cli import main
+from unpooled.demo import write_hospitals
+
+
+@pytest.fixture(scope="module")
+def hospitals(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    files = write_hospitals(tmp_path_factory.mktemp("hospitals"))
+    return [str(file) for file in files.values()]
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    captured = capsys.readouterr()
+    assert stopped.value.code in (0, None), captured.err
+    return captured.out
+
+
+def fail(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    captured = capsys.readouterr()
+    assert stopped.value.code not in (0, None)
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+def test_table_as_text_and_json(capsys: pytest.CaptureFixture[str], hospitals: list[str]) -> None:
+    text = run(capsys, "table", "crp", "--centers", *hospitals, "--by", "arm", "--max-bins", "8")
+    assert "refused: Porto, control: fewer than 10 people (too-small)" in text
+    told = json.loads(run(capsys, "table", "crp", "--centers", *hospitals, "--by", "arm", "--json"))
+    assert {"edges", "groups", "counts"} <= set(told)
+    assert sum(map(sum, told["counts"])) == pytest.approx(1389)
+
+
+def test_describe_as_text_and_json_with_the_releases(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str]
+) -> None:
+    asked = ["describe", "crp", "--centers", *hospitals, "--by", "arm"]
+    text = run(capsys, *asked, "--groups", "control", "patient", "--releases")
+    assert "patient − control" in text
+    assert "left the center" in text
+    told = json.loads(run(capsys, *asked, "--json", "--releases"))
+    assert [group["group"] for group in told["groups"]] == ["control", "patient"]
+    assert set(told["releases"]) == {"Haifa", "Lausanne", "Milan", "Oslo", "Porto"}
+
+
+def test_one_file_with_a_column_that_names_the_center(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rows = "\n".join(f"{i},{'ab'[i % 2]}" for i in range(60))
+    (tmp_path / "all.csv").write_text(f"v,site\n{rows}\n")
+    text = run(
+        capsys, "table", "v", "--centers", str(tmp_path / "all.csv"), "--center-column", "site"
+    )
+    assert "2 centers" in text
+
+
+def test_centers_can_be_named(capsys: pytest.CaptureFixture[str], hospitals: list[str]) -> None:
+    one, two = hospitals[:2]
+    asked = ["describe", "crp", "--centers", f"North={one}", f"South={two}", "--json"]
+    told = json.loads(run(capsys, *asked))
+    assert {center["center"] for center in told["centers"]} == {"North", "South"}
+
+
+def test_charts_are_written(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str], tmp_path: Path
+) -> None:
+    for name in ("a.svg", "a.png"):
+        run(capsys, "table", "crp", "--centers", *hospitals, "--chart", str(tmp_path / name))
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_codebook_gives_natural_limits(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str], tmp_path: Path
+) -> None:
+    book = tmp_path / "book.toml"
+    book.write_text('[crp]\nunit = "mg/L"\nlower = 0\n')
+    asked = ["table", "crp", "--centers", *hospitals, "--limits", "natural", "--json"]
+    assert json.loads(run(capsys, *asked, "--codebook", str(book)))["edges"][0] == 0
+    book.write_text("[crp]\nlowest = 0\n")
+    assert "codebook" in fail(capsys, *asked, "--codebook", str(book))
+
+
+def test_ledgers_are_shown_and_verified(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str], tmp_path: Path
+) -> None:
+    run(capsys, "describe", "crp", "--centers", *hospitals, "--ledger", str(tmp_path))
+    file = tmp_path / "Porto.ledger"
+    shown = run(capsys, "ledger", "show", str(file))
+    assert "moments of crp" in shown
+    first = json.loads(run(capsys, "ledger", "show", str(file), "--json").splitlines()[0])
+    assert first["center"] == "Porto"
+    assert "is sound" in run(capsys, "ledger", "verify", str(file))
+    damaged = file.read_bytes().replace(b"crp", b"CRP", 1)
+    file.write_bytes(damaged)
+    with pytest.raises(SystemExit) as stopped:
+        main(["ledger", "verify", str(file)])
+    assert stopped.value.code == 1
+    assert "line 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["table", "loss"], "There are: age, arm, crp, sex"),
+        (["table", "crp", "--by", "ward"], "no center has a variable 'ward'"),
+        (["table", "sex"], "something other than numbers"),
+        (["table", "crp", "--where", "age >> 3"], "^"),
+        (["table", "crp", "--limits", "closed"], "limits must be"),
+        (["table", "crp", "--k", "2"], "k must be at least 3"),
+        (["describe", "crp", "--per-person", "median"], "per-person must be"),
+        (["describe", "crp", "--by", "arm", "--groups", "control", "cases"], "in 'cases' of 'arm'"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_words(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str], arguments: list[str], problem: str
+) -> None:
+    assert problem in fail(capsys, *arguments, "--centers", *hospitals)
+
+
+def test_centers_that_cannot_be_opened(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str]
+) -> None:
+    assert "does not exist" in fail(capsys, "table", "crp", "--centers", "nowhere.csv")
+    assert "two centers are named" in fail(
+        capsys, "table", "crp", "--centers", hospitals[0], hospitals[0]
+    )
+
+
+def test_the_demo_runs_as_a_newcomer_runs_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [Path(sys.executable).parent / "unpooled", "demo", "--out", tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "refused: Porto, control: fewer than 10 people" in done.stdout
+    assert done.stdout.count("is sound") == 5
+    assert done.stderr == ""
