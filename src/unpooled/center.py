@@ -6,23 +6,29 @@ from pathlib import Path
 from typing import assert_never
 
 from unpooled.analyses.asking import summarise_catalogue, summarise_sizes
+from unpooled.analyses.compare import summarise_ranks
 from unpooled.analyses.describe import summarise_moments
+from unpooled.analyses.quantiles import summarise_losses, summarise_powers
 from unpooled.analyses.table import summarise_join, summarise_table
 from unpooled.boundary import keyed_weight
 from unpooled.cohort import Cohort, RefusedQuestion, Selection, find_cohort, select
 from unpooled.errors import LedgerError, MessageError
-from unpooled.gate import Gate, Release
+from unpooled.gate import Gate, Release, k_in_force
 from unpooled.keys import CenterKey
 from unpooled.ledger import Ledger
 from unpooled.maths.binning import Weight
 from unpooled.messages import (
+    AboutPeople,
     Aggregate,
     Answer,
     CatalogueQuestion,
     CohortQuestion,
     JoinQuestion,
+    LossQuestion,
     MomentsQuestion,
+    PowersQuestion,
     Question,
+    RanksQuestion,
     Reason,
     Refusal,
     SizesQuestion,
@@ -84,19 +90,22 @@ class Center:
             return self._refuse(question, Refusal(reason=Reason.FAILED))
 
     def _refuse(self, question: Question | None, refusal: Refusal) -> Release:
-        return self._gate.release(question, Answer(aggregate=None, refusals=(refusal,)))
+        k = k_in_force(question, self._policy)
+        return self._gate.release(question, Answer(k=k, aggregate=None, refusals=(refusal,)))
 
     def _summarise(self, question: Question) -> Answer:
+        k = k_in_force(question, self._policy)
         if isinstance(question, CatalogueQuestion):
-            return Answer(aggregate=summarise_catalogue(self._source, self._policy))
+            return Answer(k=k, aggregate=summarise_catalogue(self._source, self._policy))
         selection = select(self._cohort(question), question, self._policy)
-        if not selection.groups:
-            return Answer(aggregate=None, refusals=selection.refusals)
-        return Answer(aggregate=self._aggregate(question, selection), refusals=selection.refusals)
+        whole = isinstance(question, RanksQuestion)  # of two groups, one alone has no answer
+        answered = len(selection.groups) == 2 if whole else bool(selection.groups)
+        aggregate = self._aggregate(question, selection) if answered else None
+        return Answer(k=k, aggregate=aggregate, refusals=selection.refusals)
 
     def _aggregate(
         self,
-        question: SizesQuestion | MomentsQuestion | TableQuestion | JoinQuestion,
+        question: AboutPeople,
         selection: Selection,
     ) -> Aggregate:
         match question:
@@ -110,6 +119,12 @@ class Center:
             case JoinQuestion():
                 self._check_limits(question)
                 return summarise_join(question, selection, self._weight(question))
+            case RanksQuestion():
+                return summarise_ranks(selection)
+            case PowersQuestion():
+                return summarise_powers(question, selection, self._policy)
+            case LossQuestion():
+                return summarise_losses(question, selection, self._policy)
             case _:
                 assert_never(question)
 

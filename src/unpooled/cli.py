@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
 import typer
 
@@ -13,6 +13,8 @@ from unpooled.errors import InputError, UnpooledError
 
 if TYPE_CHECKING:
     from unpooled.federation import Federation
+    from unpooled.maths.mann_whitney import Alternative
+    from unpooled.messages import Limits
 
 app = typer.Typer(
     name="unpooled",
@@ -25,7 +27,7 @@ app = typer.Typer(
 ledger_app = typer.Typer(help="Read and check a center's ledger.", no_args_is_help=True)
 app.add_typer(ledger_app, name="ledger")
 
-SEVERAL = ("--centers", "--groups")  # options that take several values: --centers a.csv b.csv
+SEVERAL = ("--centers", "--groups", "--method", "--p")  # as in --centers a.csv b.csv
 
 Value = Annotated[str, typer.Argument(help="The variable to analyse.", show_default=False)]
 Centers = Annotated[
@@ -55,6 +57,12 @@ PerPerson = Annotated[
 LedgerFolder = Annotated[
     Path | None, typer.Option("--ledger", help="A folder for the centers' ledgers and keys.")
 ]
+Report = Annotated[
+    Path | None, typer.Option(help="Write a report to one HTML file that needs no network.")
+]
+Values = Annotated[
+    list[str], typer.Argument(help="The variables to analyse, one or several.", show_default=False)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exact numbers as JSON.")]
 ShowReleases = Annotated[
     bool, typer.Option("--releases", help="Also print all that left each center.")
@@ -63,6 +71,10 @@ ShowReleases = Annotated[
 
 class _Result(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
+
+    def chart(self) -> Any: ...
+
+    def report(self, path: str | Path) -> Path: ...
 
 
 @app.command()
@@ -83,6 +95,7 @@ def table(
     ledger: LedgerFolder = None,
     as_json: AsJson = False,
     releases: ShowReleases = False,
+    report: Report = None,
 ) -> None:
     """A K-anonymous table of a variable, over all centers."""
     fed = _federation(centers, center_column, k, codebook, person, per_person, ledger)
@@ -92,9 +105,9 @@ def table(
         groups=groups,
         where=where,
         max_bins=max_bins,
-        limits=limits,  # type: ignore[arg-type]  # checked by the federation
+        limits=cast("Limits", limits),  # checked by the federation
     )
-    _finish(result, fed, as_json, releases, chart)
+    _finish(result, fed, as_json, releases, chart, report)
 
 
 @app.command()
@@ -113,11 +126,97 @@ def describe(
     ledger: LedgerFolder = None,
     as_json: AsJson = False,
     releases: ShowReleases = False,
+    report: Report = None,
 ) -> None:
     """n, missing, mean and SD per group; Welch's t-test where there are two groups."""
     fed = _federation(centers, center_column, k, codebook, person, per_person, ledger)
     result = fed.describe(value, by, groups=groups, where=where)
-    _finish(result, fed, as_json, releases, chart)
+    _finish(result, fed, as_json, releases, chart, report)
+
+
+@app.command()
+def compare(
+    values: Values,
+    centers: Centers,
+    by: Annotated[str, typer.Option(help="The variable that says who is in which group.")],
+    center_column: CenterColumn = None,
+    groups: Groups = None,
+    where: Where = None,
+    k: K = 10,
+    alternative: Annotated[
+        str, typer.Option(help="two-sided; greater: the second group is larger; less.")
+    ] = "two-sided",
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="weighted (recommended), sum, fisher, table, several, or all."),
+    ] = None,
+    max_bins: Annotated[int | None, typer.Option(help="At most so many bins.")] = None,
+    chart: Annotated[Path | None, typer.Option(help="Write the forest plot (.svg, .png).")] = None,
+    codebook: Codebook = None,
+    person: Person = None,
+    per_person: PerPerson = None,
+    ledger: LedgerFolder = None,
+    as_json: AsJson = False,
+    releases: ShowReleases = False,
+    report: Report = None,
+) -> None:
+    """Does a variable differ between two groups? Federated Mann-Whitney tests.
+
+    A report shows all methods unless --method names some.
+    """
+    fed = _federation(centers, center_column, k, codebook, person, per_person, ledger)
+    result = fed.compare(
+        _one_or_several(values),
+        by,
+        groups=groups,
+        where=where,
+        alternative=cast("Alternative", alternative),  # checked by the federation
+        method=method or ("weighted" if report is None else "all"),
+        max_bins=max_bins,
+    )
+    _finish(result, fed, as_json, releases, chart, report)
+
+
+@app.command()
+def quantiles(
+    values: Values,
+    centers: Centers,
+    p: Annotated[
+        list[float] | None,
+        typer.Option("--p", help="Which quantiles.  [default: .02 .25 .5 .75 .98]"),
+    ] = None,
+    center_column: CenterColumn = None,
+    by: By = None,
+    groups: Groups = None,
+    where: Where = None,
+    k: K = 10,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="yj-table (the default), yj-likelihood, yj-grid, interpolation, loss, several, "
+            "or all."
+        ),
+    ] = None,
+    chart: Annotated[Path | None, typer.Option(help="Write the box plot (.svg, .png).")] = None,
+    codebook: Codebook = None,
+    person: Person = None,
+    per_person: PerPerson = None,
+    ledger: LedgerFolder = None,
+    as_json: AsJson = False,
+    releases: ShowReleases = False,
+    report: Report = None,
+) -> None:
+    """Quantiles of a variable, by group."""
+    fed = _federation(centers, center_column, k, codebook, person, per_person, ledger)
+    result = fed.quantiles(
+        _one_or_several(values),
+        p or (0.02, 0.25, 0.5, 0.75, 0.98),
+        by,
+        groups=groups,
+        where=where,
+        method=method or "yj-table",
+    )
+    _finish(result, fed, as_json, releases, chart, report)
 
 
 @app.command()
@@ -136,8 +235,8 @@ def ledger_show(
     as_json: AsJson = False,
 ) -> None:
     """Print a ledger, entry by entry."""
-    from unpooled.analyses.releases import ledger_text
     from unpooled.ledger import read
+    from unpooled.results.releases import ledger_text
 
     header, entries = read(file)
     if as_json:
@@ -209,12 +308,21 @@ def _named(centers: Sequence[str]) -> dict[str, str]:
 
 
 def _finish(
-    result: _Result, fed: "Federation", as_json: bool, releases: bool, chart: Path | None
+    result: _Result,
+    fed: "Federation",
+    as_json: bool,
+    releases: bool,
+    chart: Path | None,
+    report: Path | None,
 ) -> None:
+    """Write the files that were asked for, then print."""
     if chart is not None:
         from unpooled.report.charts import save
 
-        save(result.chart(), chart)  # type: ignore[attr-defined]
+        save(result.chart(), chart)
+    if report is not None:
+        result.report(report)
+        print(f"report: {report}", file=sys.stderr)
     if as_json:
         told = result.to_dict()
         if releases:
@@ -224,6 +332,10 @@ def _finish(
     print(result)
     if releases:
         print(f"\n{fed.releases}")
+
+
+def _one_or_several(values: list[str]) -> Any:
+    return values[0] if len(values) == 1 else values
 
 
 def _spread(arguments: Sequence[str]) -> list[str]:

@@ -31,25 +31,6 @@ class Link(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CenterRefusal:
-    """What a center refused, as the analyst sees it."""
-
-    center: str
-    group: str | None
-    reason: str
-    rule: str
-
-    def to_dict(self) -> dict[str, str | None]:
-        """The refusal as plain values."""
-        return {
-            "center": self.center,
-            "group": self.group,
-            "reason": self.reason,
-            "rule": self.rule,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Received:
     """A release as it arrived: the question, and the very bytes."""
 

@@ -50,19 +50,30 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
     files = write_hospitals(folder / "hospitals")
     ledgers = folder / "ledgers"
     fed = Federation.local(files, k=10, variables=VARIABLES, ledger=ledgers)
+    groups = ("control", "patient")
     say(f"Five hospitals in {folder / 'hospitals'}, K = 10. Nothing below speaks for fewer.\n")
 
+    say("─── Who is there? ───\n")
+    say(f"{fed.describe('crp', by='arm', groups=groups)}\n")
+
     say("─── Is C-reactive protein higher in patients than in controls? ───\n")
-    say(f"{fed.describe('crp', by='arm', groups=('control', 'patient'))}\n")
+    comparison = fed.compare("crp", by="arm", groups=groups, method="all")
+    say(f"{comparison}\n")
+
+    say("─── What are its median and its 98th percentile? ───\n")
+    methods = ["yj-table", "yj-likelihood", "interpolation"]
+    say(f"{fed.quantiles('crp', by='arm', groups=groups, method=methods)}\n")
 
     say("─── How is it distributed? ───\n")
-    table = fed.table("crp", by="arm", groups=("control", "patient"), limits="natural", max_bins=12)
+    table = fed.table("crp", by="arm", groups=groups, limits="natural", max_bins=12)
     say(f"{table}\n")
 
-    say("─── Everything that left the hospitals ───\n")
-    say(f"{fed.releases}\n")
+    say("─── Everything that left the hospitals for the comparison ───\n")
+    say(f"{comparison.record.releases}\n")
 
     say("─── Each hospital keeps a signed record of it ───\n")
     for name in fed.centers:
         say(str(verify(ledgers / f"{name}.ledger")))
-    say(f"\nRead one: unpooled ledger show {ledgers / 'Porto.ledger'}")
+    report = comparison.report(folder / "report.html")
+    say(f"\nRead a record:    unpooled ledger show {ledgers / 'Porto.ledger'}")
+    say(f"Open the report:  {report}")

@@ -1,19 +1,30 @@
 """The federation: what the analyst holds."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import overload
 
 from unpooled.analyses.asking import Request
-from unpooled.analyses.describe import DescribeResult, run_describe
-from unpooled.analyses.releases import Releases
-from unpooled.analyses.table import TableResult, run_table
+from unpooled.analyses.compare import run_compare
+from unpooled.analyses.describe import run_describe
+from unpooled.analyses.quantiles import run_quantiles
+from unpooled.analyses.table import run_table
 from unpooled.center import Center
 from unpooled.coordinator import Coordinator, Link
 from unpooled.errors import InputError
 from unpooled.keys import CenterKey
 from unpooled.links.local import LocalLink
+from unpooled.maths.mann_whitney import Alternative
 from unpooled.messages import Limits
 from unpooled.policy import PerPerson, Policy
+from unpooled.results.compare import CompareResult
+from unpooled.results.describe import DescribeResult
+from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
+from unpooled.results.record import Record
+from unpooled.results.releases import Releases
+from unpooled.results.several import SeveralComparisons, SeveralQuantiles, each
+from unpooled.results.table import TableResult
 from unpooled.sources import Source, open_source
 from unpooled.variables import Codebook
 
@@ -30,8 +41,12 @@ class Federation:
     44.5
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(
+        self, link: Link, variables: Codebook | None = None, seed: int | None = None
+    ) -> None:
         self._coordinator = Coordinator(link)
+        self._variables = dict(variables or {})
+        self._seed = seed
 
     @classmethod
     def local(
@@ -69,7 +84,7 @@ class Federation:
         data = dict(centers) if isinstance(centers, Mapping) else _by_file_name(centers)
         sources = {name: open_source(rows) for name, rows in data.items()}
         chosen = _policy(policy, k, person, per_person)
-        return cls(_local_link(sources, chosen, variables, ledger, seed))
+        return cls(_local_link(sources, chosen, variables, ledger, seed), variables, seed)
 
     @classmethod
     def split(
@@ -91,7 +106,7 @@ class Federation:
         """
         sources = open_source(data).split(center)
         chosen = _policy(policy, k, person, per_person)
-        return cls(_local_link(sources, chosen, variables, ledger, seed))
+        return cls(_local_link(sources, chosen, variables, ledger, seed), variables, seed)
 
     @property
     def centers(self) -> tuple[str, ...]:
@@ -136,7 +151,9 @@ class Federation:
         if limits not in ("open", "natural", "buffer"):
             raise InputError(f"limits must be 'open', 'natural' or 'buffer', got {limits!r}")
         request = Request.of(value, by, groups, where, k)
-        return run_table(self._coordinator, request, max_bins, limits)
+        since = len(self._coordinator.received)
+        result = run_table(self._coordinator, request, max_bins, limits)
+        return replace(result, record=self._record(since))
 
     def describe(
         self,
@@ -151,7 +168,115 @@ class Federation:
 
         The parameters are those of `table`.
         """
-        return run_describe(self._coordinator, Request.of(value, by, groups, where, k))
+        request = Request.of(value, by, groups, where, k)
+        since = len(self._coordinator.received)
+        result = run_describe(self._coordinator, request)
+        return replace(result, record=self._record(since))
+
+    @overload
+    def compare(
+        self,
+        value: str,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        k: int | None = None,
+        alternative: Alternative = "two-sided",
+        method: str | Sequence[str] = "weighted",
+        max_bins: int | None = None,
+    ) -> CompareResult: ...
+
+    @overload
+    def compare(
+        self,
+        value: list[str] | tuple[str, ...],
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        k: int | None = None,
+        alternative: Alternative = "two-sided",
+        method: str | Sequence[str] = "weighted",
+        max_bins: int | None = None,
+    ) -> SeveralComparisons: ...
+
+    def compare(
+        self,
+        value: str | list[str] | tuple[str, ...],
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        k: int | None = None,
+        alternative: Alternative = "two-sided",
+        method: str | Sequence[str] = "weighted",
+        max_bins: int | None = None,
+    ) -> CompareResult | SeveralComparisons:
+        """Does a variable differ between two groups? Federated Mann-Whitney tests.
+
+        Parameters
+        ----------
+        value
+            A variable, or several: then one row a variable, with Holm's and
+            Benjamini-Hochberg's adjusted p-values.
+        by, groups, where, k, max_bins
+            As for `table`; x is groups[0], y is groups[1].
+        alternative
+            "two-sided"; "greater": y is larger; "less": y is smaller.
+        method
+            "weighted" (recommended), "sum", "fisher", "table", several of them, or "all".
+        """
+
+        def run(variable: str) -> CompareResult:
+            request = Request.of(variable, by, groups, where, k)
+            since = len(self._coordinator.received)
+            result = run_compare(self._coordinator, request, alternative, method, max_bins)
+            record = self._record(since)
+            table = None if result.table is None else replace(result.table, record=record)
+            return replace(result, table=table, record=record)
+
+        return run(value) if isinstance(value, str) else SeveralComparisons(each(value, run))
+
+    def quantiles(
+        self,
+        value: str | list[str] | tuple[str, ...],
+        p: Sequence[float] | float = DEFAULT_P,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        k: int | None = None,
+        method: str | Sequence[str] = "yj-table",
+    ) -> QuantilesResult | QuantileSummary | SeveralQuantiles:
+        """Quantiles of a variable (or several), by group.
+
+        Parameters
+        ----------
+        value, by, groups, where, k
+            As for `table`.
+        p
+            Which quantiles, each in (0, 1).
+        method
+            "yj-table" (one pass), "yj-likelihood" (iterative), "yj-grid" (one pass),
+            "interpolation", "loss" (only where a center's policy turned it on); or several,
+            side by side.
+        """
+
+        def run(variable: str) -> QuantilesResult | QuantileSummary:
+            request = Request.of(variable, by, groups, where, k)
+            since = len(self._coordinator.received)
+            summary = run_quantiles(self._coordinator, request, p, method)
+            record = self._record(since)
+            results = tuple(replace(result, record=record) for result in summary.results)
+            return results[0] if len(results) == 1 else QuantileSummary(results)
+
+        return run(value) if isinstance(value, str) else SeveralQuantiles(each(value, run))
+
+    def _record(self, since: int) -> Record:
+        """What was asked and answered since so many releases."""
+        received = tuple(self._coordinator.received[since:])
+        return Record(self.centers, Releases(received), self._variables, self._seed)
 
 
 def _policy(

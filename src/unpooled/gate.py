@@ -8,7 +8,7 @@ switch to skip it. An answer that breaks the policy raises; it is never trimmed 
 from contextlib import suppress
 from dataclasses import InitVar, dataclass
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite
 from typing import assert_never
 
 from unpooled.errors import GateError, WhereError
@@ -22,20 +22,21 @@ from unpooled.messages import (
     CenterTable,
     JoinQuestion,
     Limits,
+    Losses,
     Moments,
+    Powers,
+    PowersQuestion,
     Question,
+    Ranks,
     Sizes,
     TableQuestion,
     decode_answer,
     encode,
 )
-from unpooled.policy import Policy
+from unpooled.policy import MEAN_NEEDS, SD_NEEDS, Policy, people_for_powers
 from unpooled.where import columns, parse
 
 _SEAL = object()
-
-MEAN_NEEDS = 3  # different values, when some belong to fewer than K people: with two, the mean is
-SD_NEEDS = 8  # a count; with up to seven, mean and SD together decode single people
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,8 @@ class Gate:
 
 def judge(answer: Answer, question: Question | None, policy: Policy) -> None:
     """Raise GateError unless everything in the answer may leave."""
+    if answer.k != k_in_force(question, policy):
+        raise GateError("the K that is told must be the K that is in force")
     names = _names(question)
     for refusal in answer.refusals:
         if refusal.name is not None and refusal.name not in names:
@@ -80,23 +83,33 @@ def judge(answer: Answer, question: Question | None, policy: Policy) -> None:
         _judge_aggregate(answer.aggregate, question, policy)
 
 
+def k_in_force(question: Question | None, policy: Policy) -> int:
+    """The policy's K, or the question's where that is higher."""
+    asked = getattr(question, "k", None)
+    return policy.k if asked is None else max(policy.k, asked)
+
+
 def _judge_aggregate(aggregate: Aggregate, question: Question, policy: Policy) -> None:
-    k = policy.k
-    if not isinstance(question, CatalogueQuestion) and question.k is not None:
-        k = max(k, question.k)
-    cells = _Cells(k, policy.zero_cells)
+    cells = _Cells(k_in_force(question, policy), policy.zero_cells)
     match aggregate:
         case Catalogue():
             _judge_catalogue(aggregate, policy)
         case Sizes():
-            for size in aggregate.sizes:
-                cells.check(size.n)
+            cells.check(*(size.n for size in aggregate.sizes))
         case Moments():
             _judge_moments(aggregate, cells)
         case CenterTable():
             _judge_table(aggregate, question, policy, cells)
         case CenterJoin():
             _judge_join(aggregate, question, policy, cells)
+        case Ranks():
+            _judge_ranks(aggregate, cells)
+        case Powers():
+            _judge_powers(aggregate, question, policy, cells)
+        case Losses():
+            if not policy.quantile_loss:
+                raise GateError("the policy does not allow the quantile loss")
+            cells.check_people(*(group.n for group in aggregate.groups))
         case _:
             assert_never(aggregate)
 
@@ -110,6 +123,10 @@ class _Cells:
         for count in counts:
             if count < 0 or (count < self.k and (count > 0 or not self.zeros)):
                 raise GateError(f"a cell must speak for 0 or at least {self.k} people")
+
+    def check_people(self, *counts: int) -> None:
+        if min(counts) < self.k:
+            raise GateError(f"a statistic must speak for at least {self.k} people")
 
 
 def _names(question: Question | None) -> set[str]:
@@ -132,13 +149,42 @@ def _judge_catalogue(catalogue: Catalogue, policy: Policy) -> None:
 
 def _judge_moments(moments: Moments, cells: _Cells) -> None:
     for group in moments.moments:
-        cells.check(group.n, *(() if group.missing is None else (group.missing,)))
+        cells.check_people(group.n)
+        cells.check(*(() if group.missing is None else (group.missing,)))
         few = group.values if group.values else SD_NEEDS
         if few < MEAN_NEEDS and group.mean is not None:
             raise GateError(f"a mean needs {MEAN_NEEDS} different values")
         if few < SD_NEEDS and group.sd is not None:
             raise GateError(f"a standard deviation needs {SD_NEEDS} different values")
         if not all(isfinite(x) for x in (group.mean, group.sd) if x is not None):
+            raise GateError("moments must be finite")
+
+
+def _judge_ranks(ranks: Ranks, cells: _Cells) -> None:
+    cells.check_people(ranks.n_x, ranks.n_y)
+    if 0 < ranks.values < SD_NEEDS:
+        raise GateError(f"rank statistics need {SD_NEEDS} different values")
+    if not abs(ranks.u) <= ranks.n_x * ranks.n_y:
+        raise GateError("u must not exceed the number of pairs")
+    if not (0 <= ranks.variance < inf and 0 <= ranks.effect_variance < inf):
+        raise GateError("variances must be finite and not negative")
+
+
+def _judge_powers(powers: Powers, question: Question, policy: Policy, cells: _Cells) -> None:
+    if not isinstance(question, PowersQuestion):
+        raise GateError("powers were not asked for")
+    asked = len(question.lambdas)
+    if asked > policy.powers or not all(-1 <= lam <= 2 for lam in question.lambdas):
+        raise GateError(f"at most {policy.powers} powers in [-1, 2] may be told")
+    for group in powers.groups:
+        cells.check_people(group.n)
+        if group.n < people_for_powers(cells.k, asked):
+            raise GateError(f"{asked} powers need {people_for_powers(cells.k, asked)} people")
+        if 0 < group.values < SD_NEEDS:
+            raise GateError(f"powers need {SD_NEEDS} different values")
+        if not len(group.means) == len(group.variances) == asked:
+            raise GateError("each power must have one mean and one variance")
+        if not all(map(isfinite, (group.log_sum, *group.means, *group.variances))):
             raise GateError("moments must be finite")
 
 

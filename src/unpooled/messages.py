@@ -61,7 +61,34 @@ class JoinQuestion(CohortQuestion, frozen=True, tag="join", tag_field="ask", kw_
     limits: Limits = "open"
 
 
-Question = CatalogueQuestion | SizesQuestion | MomentsQuestion | TableQuestion | JoinQuestion
+class RanksQuestion(CohortQuestion, frozen=True, tag="ranks", tag_field="ask"):
+    """How do two groups compare, person by person? `groups` are x and y, in this order."""
+
+
+class PowersQuestion(CohortQuestion, frozen=True, tag="powers", tag_field="ask", kw_only=True):
+    """The moments of the Yeo-Johnson transform of each group at these λ."""
+
+    lambdas: tuple[float, ...]
+    digits: int | None = None  # None: exact
+
+
+class LossQuestion(CohortQuestion, frozen=True, tag="loss", tag_field="ask", kw_only=True):
+    """The quantile loss of each group at these points, each tried for the p beside it."""
+
+    points: tuple[float, ...]
+    p: tuple[float, ...]
+
+
+AboutPeople = (
+    SizesQuestion
+    | MomentsQuestion
+    | TableQuestion
+    | JoinQuestion
+    | RanksQuestion
+    | PowersQuestion
+    | LossQuestion
+)
+Question = CatalogueQuestion | AboutPeople
 
 
 # --- aggregates --------------------------------------------------------------------------------
@@ -148,7 +175,51 @@ class CenterJoin(Message, frozen=True, tag="join", tag_field="say"):
     groups: tuple[GroupPools, ...]
 
 
-Aggregate = Catalogue | Sizes | Moments | CenterTable | CenterJoin
+class Ranks(Message, frozen=True, tag="ranks", tag_field="say"):
+    """How two groups of a center compare; `values` as in `GroupMoments`."""
+
+    n_x: int
+    n_y: int
+    values: int
+    u: float
+    variance: float
+    effect_variance: float
+
+
+class GroupPowers(Message, frozen=True):
+    """One group: Σ sign(x) log(1+|x|), and per λ the transform's mean and variance (÷ n)."""
+
+    group: str
+    n: int
+    values: int
+    log_sum: float
+    means: tuple[float, ...]
+    variances: tuple[float, ...]
+
+
+class Powers(Message, frozen=True, tag="powers", tag_field="say"):
+    """The moments of the Yeo-Johnson transform, group by group."""
+
+    groups: tuple[GroupPowers, ...]
+
+
+class GroupLoss(Message, frozen=True):
+    """One group: the loss at each point, and how many values lie below and at most at it."""
+
+    group: str
+    n: int
+    loss: tuple[float, ...]
+    below: tuple[float, ...]
+    at_most: tuple[float, ...]
+
+
+class Losses(Message, frozen=True, tag="loss", tag_field="say"):
+    """The quantile loss, group by group; it gives single values away."""
+
+    groups: tuple[GroupLoss, ...]
+
+
+Aggregate = Catalogue | Sizes | Moments | CenterTable | CenterJoin | Ranks | Powers | Losses
 
 
 # --- refusals and answers ----------------------------------------------------------------------
@@ -167,6 +238,9 @@ class Reason(StrEnum):
     K_BELOW_POLICY = "k-below-policy"
     REPEATED_PERSON = "repeated-person"
     BAD_WHERE = "bad-where"
+    FEW_VALUES = "few-values"
+    TOO_MANY_POWERS = "too-many-powers"
+    LOSS_OFF = "loss-off"
     NO_LIMITS = "no-limits"
     OUTSIDE_LIMITS = "outside-limits"
     UNREADABLE_QUESTION = "unreadable-question"
@@ -187,6 +261,15 @@ RULES: dict[Reason, str] = {
         "more than one row per person; the policy can say per_person = mean, first or max"
     ),
     Reason.BAD_WHERE: "the condition does not fit the center's variables",
+    Reason.FEW_VALUES: (
+        "the groups take so few different values that the answer would give single people away; "
+        "a table can be asked for"
+    ),
+    Reason.TOO_MANY_POWERS: "so many powers ask for at least {limit} people in the group",
+    Reason.LOSS_OFF: (
+        "the quantile loss gives every single value away after enough questions; "
+        "only the center's policy can turn it on, with quantile_loss = true"
+    ),
     Reason.NO_LIMITS: "no natural limits are declared for the variable",
     Reason.OUTSIDE_LIMITS: "values lie outside the limits that are declared for the variable",
     Reason.UNREADABLE_QUESTION: "the question could not be read",
@@ -209,8 +292,9 @@ class Refusal(Message, frozen=True):
 
 
 class Answer(Message, frozen=True):
-    """All that a center says to one question: an aggregate or none, and what it refuses."""
+    """All that a center says: the K in force, an aggregate or none, and what it refuses."""
 
+    k: int
     aggregate: Aggregate | None
     refusals: tuple[Refusal, ...] = ()
 

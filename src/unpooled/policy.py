@@ -9,6 +9,12 @@ from unpooled.messages import Limits
 
 SMALLEST_K = 3  # no disclosure threshold in use anywhere is lower
 
+# Different values that a group must take, where some of them belong to fewer than K people: with
+# two, the mean is a count; with up to seven, mean and SD (or ranks) together decode single people.
+MEAN_NEEDS = 3
+SD_NEEDS = 8
+MOST_POWERS = 7  # more moments of one group come close to a system that can be solved for people
+
 PerPerson = Literal["mean", "first", "max"]
 
 
@@ -30,6 +36,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     limits
         The outer limits that a table may have. `buffer` gives the extremes away (the maximum to
         .001 SD was seen), so it must be allowed by name.
+    powers
+        How many λ one question about the Yeo-Johnson transform may have, all in [−1, 2].
+    power_digits
+        To how many digits the transform's moments are rounded; None: exact.
+    quantile_loss
+        Whether the quantile loss may be asked for. It recovers all values from enough questions,
+        so it is off.
 
     Examples
     --------
@@ -47,10 +60,17 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     per_person: PerPerson | None = None
     zero_cells: bool = True
     limits: tuple[Limits, ...] = ("open", "natural")
+    powers: int = 7
+    power_digits: int | None = None
+    quantile_loss: bool = False
 
     def __post_init__(self) -> None:
         if self.k < SMALLEST_K:
             raise InputError(f"k must be at least {SMALLEST_K}, got {self.k}")
+        if not 1 <= self.powers <= MOST_POWERS:
+            raise InputError(f"powers must lie in 1..{MOST_POWERS}, got {self.powers}")
+        if self.power_digits is not None and self.power_digits < 3:
+            raise InputError(f"power_digits must be at least 3, got {self.power_digits}")
         if self.per_person is not None and self.person is None:
             raise InputError("per_person needs person, the column that names the person")
 
@@ -59,3 +79,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         if name == self.person:
             return False
         return self.variables is None or name in self.variables
+
+
+def people_for_powers(k: int, powers: int) -> int:
+    """How many people a group needs before so many powers may be told: two for each number."""
+    return max(3 * k, 2 * (2 * powers + 1))

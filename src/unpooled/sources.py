@@ -142,7 +142,8 @@ def _load_csv(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) ->
     try:
         connection.execute(
             f"CREATE TABLE data AS SELECT * FROM read_csv({name}, header=true, skip=0, comment='', "
-            f"sample_size=-1, delim='{delimiter}', quote='\"', escape='\"', nullstr=['', 'NA', 'NaN', 'NULL'])"
+            f"sample_size=-1, delim='{delimiter}', quote='\"', escape='\"', "
+            "nullstr=['', 'NA', 'NaN', 'NULL'])"
         )
     except duckdb.Error:
         _locate_ragged_line(path, delimiter)

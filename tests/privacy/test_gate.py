@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -20,13 +20,21 @@ from unpooled.messages import (
     CenterJoin,
     CenterTable,
     GroupCounts,
+    GroupLoss,
     GroupMoments,
     GroupPools,
+    GroupPowers,
     JoinQuestion,
+    Losses,
+    LossQuestion,
     Moments,
     MomentsQuestion,
     Named,
+    Powers,
+    PowersQuestion,
     Question,
+    Ranks,
+    RanksQuestion,
     Reason,
     Refusal,
     Size,
@@ -42,6 +50,10 @@ JOIN = JoinQuestion(variable="los", edges=(2.0, 4.0))
 
 def gate(policy: Policy | None = None) -> Gate:
     return Gate("Haifa", policy or Policy(), Ledger("Haifa", CenterKey.from_seed(1, "Haifa")))
+
+
+def answer(question: Question | None = None, **fields: Any) -> Answer:
+    return Answer(k=max(10, getattr(question, "k", None) or 0), **fields)
 
 
 def table(*counts: int, edges: tuple[float, ...] | None = None, **limits: float) -> CenterTable:
@@ -68,6 +80,20 @@ def moments(
     return Moments(moments=(group,))
 
 
+def ranks(n_x: int = 10, values: int = 0, u: float = 3.0, variance: float = 5.0) -> Ranks:
+    return Ranks(n_x=n_x, n_y=10, values=values, u=u, variance=variance, effect_variance=0.1)
+
+
+def powers(n: int = 30, values: int = 0, means: tuple[float, ...] = (1.0, 2.0)) -> Powers:
+    group = GroupPowers(
+        group="all", n=n, values=values, log_sum=1.0, means=means, variances=(1.0, 2.0)
+    )
+    return Powers(groups=(group,))
+
+
+RANKS = RanksQuestion(variable="los", by="arm", groups=("a", "b"))
+POWERS = PowersQuestion(variable="los", lambdas=(0.0, 1.0))
+LOSSES = Losses(groups=(GroupLoss(group="all", n=30, loss=(1.0,), below=(1.0,), at_most=(1.0,)),))
 LEGAL: list[tuple[Question, Aggregate]] = [
     (CatalogueQuestion(), Catalogue(variables=(Named(name="los", kind="float"),))),
     (SizesQuestion(variable="los"), Sizes(sizes=(Size(group="all", n=10),))),
@@ -75,6 +101,8 @@ LEGAL: list[tuple[Question, Aggregate]] = [
     (TABLE, table(10, 0, 12)),
     (JOIN, pools((2, 1), (10, 12))),
     (JOIN, pools((1, 1, 1, 1), (10, 12, 0, 10), 3.0)),
+    (RANKS, ranks()),
+    (POWERS, powers()),
 ]
 
 ILLEGAL: list[tuple[Question, Aggregate, str]] = [
@@ -98,6 +126,17 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (JOIN, pools((2, 1, 1), (13, 12, 10), 3.0), "must not be pooled"),
     (JOIN, pools((1, 3), (10, 25), 3.0), "must not be pooled"),
     (JOIN, pools((1, 1, 1), (10, 10, 10), 2.0), "must not repeat"),
+    (RANKS, ranks(n_x=9, u=5.0), "at least 10"),
+    (RANKS, ranks(values=7), "need 8 different values"),
+    (RANKS, ranks(u=101.0), "number of pairs"),
+    (RANKS, ranks(variance=-1.0), "not negative"),
+    (POWERS, powers(n=29), "2 powers need 30 people"),
+    (POWERS, powers(values=2), "need 8 different values"),
+    (POWERS, powers(means=(1.0,)), "one mean and one variance"),
+    (TABLE, powers(), "not asked for"),
+    (PowersQuestion(variable="los", lambdas=(3.0, 1.0)), powers(), r"in \[-1, 2\]"),
+    (PowersQuestion(variable="los", lambdas=(0.0,) * 8), powers(), "at most 7 powers"),
+    (LossQuestion(variable="los", points=(1.0,), p=(0.5,)), LOSSES, "quantile loss"),
 ]
 
 
@@ -106,7 +145,7 @@ def test_what_keeps_the_rules_leaves_and_is_recorded(
     question: Question, aggregate: Aggregate
 ) -> None:
     door = gate()
-    release = door.release(question, Answer(aggregate=aggregate))
+    release = door.release(question, answer(question, aggregate=aggregate))
     (entry,) = door.ledger
     assert entry.answer.encode() == release.payload
     assert entry.kind == "release"
@@ -118,20 +157,30 @@ def test_what_breaks_a_rule_raises_and_nothing_is_recorded(
 ) -> None:
     door = gate()
     with pytest.raises(GateError, match=rule):
-        door.release(question, Answer(aggregate=aggregate))
+        door.release(question, answer(question, aggregate=aggregate))
     assert len(door.ledger) == 0
 
 
 def test_a_policy_may_forbid_to_say_nobody() -> None:
     with pytest.raises(GateError, match="at least 10"):
-        gate(Policy(zero_cells=False)).release(TABLE, Answer(aggregate=table(10, 0)))
+        gate(Policy(zero_cells=False)).release(TABLE, answer(aggregate=table(10, 0)))
+
+
+def test_the_loss_leaves_only_where_the_policy_turned_it_on() -> None:
+    question = LossQuestion(variable="los", points=(1.0,), p=(0.5,))
+    gate(Policy(quantile_loss=True)).release(question, answer(aggregate=LOSSES))
+
+
+def test_the_k_that_is_told_is_the_k_in_force() -> None:
+    with pytest.raises(GateError, match="K that is told"):
+        gate().release(TABLE, Answer(k=5, aggregate=table(10)))
 
 
 def test_a_catalogue_lists_only_what_the_policy_allows() -> None:
     door = gate(Policy(variables=("age",)))
     catalogue = Catalogue(variables=(Named(name="los", kind="float"),))
     with pytest.raises(GateError, match="policy allows"):
-        door.release(CatalogueQuestion(), Answer(aggregate=catalogue))
+        door.release(CatalogueQuestion(), answer(aggregate=catalogue))
 
 
 def test_a_refusal_repeats_only_what_the_question_named() -> None:
@@ -139,10 +188,10 @@ def test_a_refusal_repeats_only_what_the_question_named() -> None:
     question = SizesQuestion(variable="los", by="arm", groups=("a",), where="age > 1")
     for name in ("los", "arm", "a", "age", None):
         refusal = Refusal(reason=Reason.TOO_SMALL, name=name, limit=10)
-        door.release(question, Answer(aggregate=None, refusals=(refusal,)))
+        door.release(question, answer(question, aggregate=None, refusals=(refusal,)))
     smith = Refusal(reason=Reason.TOO_SMALL, name="Smith")
     with pytest.raises(GateError, match="only what the question named"):
-        door.release(question, Answer(aggregate=None, refusals=(smith,)))
+        door.release(question, answer(question, aggregate=None, refusals=(smith,)))
 
 
 def test_a_release_cannot_be_made_by_hand() -> None:
@@ -150,7 +199,7 @@ def test_a_release_cannot_be_made_by_hand() -> None:
         Release("Haifa", b"{}", object())
     with pytest.raises(TypeError):
         Release("Haifa", b"{}")  # type: ignore[call-arg]
-    release = gate().release(TABLE, Answer(aggregate=table(10)))
+    release = gate().release(TABLE, answer(aggregate=table(10)))
     with pytest.raises(AttributeError):
         release.payload = b"more"  # type: ignore[misc]
 
@@ -163,12 +212,12 @@ def test_nothing_leaves_that_is_not_recorded(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(door.ledger, "append", full)
     with pytest.raises(LedgerError):
-        door.release(TABLE, Answer(aggregate=table(10)))
+        door.release(TABLE, answer(aggregate=table(10)))
 
 
 def test_every_aggregate_is_tried_above() -> None:
     kinds = set(get_args(Aggregate))
-    assert {type(aggregate) for _, aggregate in LEGAL} == kinds
+    assert {type(aggregate) for _, aggregate in LEGAL} | {Losses} == kinds
     assert {type(aggregate) for _, aggregate, _ in ILLEGAL} | {Catalogue} == kinds
 
 

@@ -1,11 +1,12 @@
 """What every analysis asks first: which groups are there, and how many people has each center?"""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from unpooled import where as conditions
 from unpooled.cohort import Selection
-from unpooled.coordinator import CenterRefusal, Coordinator, Round
+from unpooled.coordinator import Coordinator, Round
 from unpooled.errors import InputError, RefusedError
 from unpooled.messages import (
     Catalogue,
@@ -18,6 +19,7 @@ from unpooled.messages import (
     SizesQuestion,
 )
 from unpooled.policy import Policy
+from unpooled.results.refusals import center_refusals, refusal_sentence
 from unpooled.sources import Source
 
 
@@ -112,6 +114,13 @@ def take_attendance(coordinator: Coordinator, request: Request) -> Attendance:
     return Attendance(groups, {c: people[c] for c in by_size}, round_.refusals)
 
 
+def ask_groups(coordinator: Coordinator, request: Request) -> tuple[Request, int]:
+    """The request with its groups named, and how many rounds that took."""
+    if request.by is None or request.groups is not None:
+        return request, 0
+    return replace(request, groups=take_attendance(coordinator, request).groups), 1
+
+
 def check_answered(
     coordinator: Coordinator, request: Request, round_: Round[Sizes], found: Sequence[str]
 ) -> None:
@@ -156,20 +165,19 @@ def _raise_unknown_groups(
     )
 
 
-def refuse(refusals: Iterable[tuple[str, Refusal]]) -> None:
+def explain(
+    coordinator: Coordinator,
+    request: Request,
+    refusals: Iterable[tuple[str, Refusal]],
+    hint: str = "",
+) -> NoReturn:
+    """Raise: no center can answer, and what the analyst can do about it."""
+    take_attendance(coordinator, request)  # raises where a name is unknown
+    refuse(refusals, hint)
+
+
+def refuse(refusals: Iterable[tuple[str, Refusal]], hint: str = "") -> NoReturn:
     """Raise: no center can answer."""
     told = center_refusals(refusals)
-    lines = "".join(f"\n  {refusal_sentence(refusal)}" for refusal in told)
-    raise RefusedError(f"no center can answer:{lines}", told)
-
-
-def refusal_sentence(refusal: CenterRefusal) -> str:
-    """A refusal in words."""
-    about = f", {refusal.group}" if refusal.group is not None else ""
-    return f"{refusal.center}{about}: {refusal.rule} ({refusal.reason})"
-
-
-def center_refusals(refusals: Iterable[tuple[str, Refusal]]) -> tuple[CenterRefusal, ...]:
-    """Refusals as the analyst sees them, each once."""
-    told = (CenterRefusal(c, r.name, r.reason.value, r.rule) for c, r in refusals)
-    return tuple(dict.fromkeys(told))
+    lines = [f"  {refusal_sentence(refusal)}" for refusal in told]
+    raise RefusedError("\n".join(["no center can answer:", *lines, hint]).rstrip(), told)

@@ -1,29 +1,15 @@
 """Describe a variable: n, missing, mean and SD per group, and Welch's t-test of two groups."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from unpooled.analyses.asking import (
-    Request,
-    center_refusals,
-    refusal_sentence,
-    refuse,
-    take_attendance,
-)
-from unpooled.analyses.table import refusals_text
+from unpooled.analyses.asking import Request, refuse, take_attendance
 from unpooled.cohort import Selection
-from unpooled.coordinator import CenterRefusal, Coordinator
+from unpooled.coordinator import Coordinator
 from unpooled.maths.moments import MeanSD, Welch, pool, telling_values, welch
 from unpooled.messages import GroupMoments, Moments, MomentsQuestion
-from unpooled.report.html import Html
-from unpooled.report.text import columns_text, count, number, p_text
-
-if TYPE_CHECKING:
-    import altair
-
-MEAN_NEEDS = 3
-SD_NEEDS = 8
+from unpooled.policy import MEAN_NEEDS, SD_NEEDS
+from unpooled.results.describe import CenterDescription, DescribeResult, GroupDescription
+from unpooled.results.refusals import center_refusals
 
 # --- at a center -------------------------------------------------------------------------------
 
@@ -50,120 +36,6 @@ def _group_moments(selection: Selection, group: str) -> GroupMoments:
 
 
 # --- at the coordinator ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDescription:
-    """One group over all centers; mean and SD are None where some center withheld them.
-
-    `missing` leaves out the `missing_hidden` centers where 1..K−1 people have no value.
-    """
-
-    group: str
-    n: int
-    missing: int
-    missing_hidden: int
-    mean: float | None
-    sd: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The group as plain values."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-@dataclass(frozen=True, slots=True)
-class CenterDescription:
-    """One group at one center, as it was released."""
-
-    center: str
-    group: str
-    n: int
-    missing: int | None
-    mean: float | None
-    sd: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The center's group as plain values."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeResult:
-    """n, missing, mean and SD per group; Welch's t-test where there are two groups."""
-
-    value: str
-    by: str | None
-    where: str | None
-    groups: tuple[GroupDescription, ...]
-    welch: Welch | None
-    centers: tuple[CenterDescription, ...]
-    refusals: tuple[CenterRefusal, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as plain values."""
-        test = self.welch
-        return {
-            "value": self.value,
-            "by": self.by,
-            "where": self.where,
-            "groups": [group.to_dict() for group in self.groups],
-            "welch": None
-            if test is None
-            else {
-                "statistic": test.statistic,
-                "df": test.df,
-                "p_value": test.p_value,
-                "log10_p": test.log10_p,
-                "difference": {"estimate": test.difference, "low": test.low, "high": test.high},
-            },
-            "centers": [center.to_dict() for center in self.centers],
-            "refusals": [refusal.to_dict() for refusal in self.refusals],
-        }
-
-    def chart(self) -> "altair.TopLevelMixin":
-        """Mean and SD of each group, over all centers and at each of them."""
-        from unpooled.report.charts import means
-
-        rows = [(c.center, c.group, c.n, c.mean, c.sd) for c in self.centers]
-        rows += [("all centers", g.group, g.n, g.mean, g.sd) for g in self.groups]
-        return means(rows, self.value, self.by)
-
-    def __str__(self) -> str:
-        test = f"\n{self._sentence()}" if self.welch is not None else ""
-        return (
-            f"{self._title()}\n{columns_text(*self._columns())}{test}{refusals_text(self.refusals)}"
-        )
-
-    def _repr_html_(self) -> str:
-        page = Html().heading(self._title()).table(*self._columns())
-        if self.welch is not None:
-            page = page.paragraph(self._sentence())
-        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
-
-    def _title(self) -> str:
-        by = f" by {self.by}" if self.by is not None else ""
-        where = f", where {self.where}" if self.where is not None else ""
-        centers = len({c.center for c in self.centers})
-        return f"{self.value}{by}{where}: {count(centers, 'center')}"
-
-    def _columns(self) -> tuple[list[str], list[list[str]]]:
-        rows = [[g.group, str(g.n), _missing(g), number(g.mean), number(g.sd)] for g in self.groups]
-        return ["group", "n", "missing", "mean", "SD"], rows
-
-    def _sentence(self) -> str:
-        test = self.welch
-        if test is None:
-            return ""
-        x, y = self.groups
-        return (
-            f"{y.group} − {x.group}: {number(test.difference)} "
-            f"(95 % interval {number(test.low)} to {number(test.high)}), "
-            f"Welch t = {number(test.statistic)}, p {p_text(test.log10_p)}"
-        )
-
-
-def _missing(group: GroupDescription) -> str:
-    return f"≥ {group.missing}" if group.missing_hidden else str(group.missing)
 
 
 def run_describe(coordinator: Coordinator, request: Request) -> DescribeResult:

@@ -1,21 +1,14 @@
 """The federated table: each center's people in bins, added up center by center (the chain)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from unpooled.analyses.asking import (
-    Attendance,
-    Request,
-    center_refusals,
-    refusal_sentence,
-    refuse,
-    take_attendance,
-)
+from unpooled.analyses.asking import Attendance, Request, refuse, take_attendance
 from unpooled.cohort import RefusedQuestion, Selection
-from unpooled.coordinator import CenterRefusal, Coordinator
+from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError, MessageError
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.binning import Rule, Weight, buffer, cut, place_boundaries
@@ -32,11 +25,8 @@ from unpooled.messages import (
     Refusal,
     TableQuestion,
 )
-from unpooled.report.html import Html
-from unpooled.report.text import columns_text, count, number
-
-if TYPE_CHECKING:
-    import altair
+from unpooled.results.refusals import center_refusals
+from unpooled.results.table import TableResult
 
 # --- at a center -------------------------------------------------------------------------------
 
@@ -118,92 +108,6 @@ def _wider(own: float | None, so_far: float | None, pick: Any) -> float | None:
 # --- at the coordinator ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TableResult:
-    """A federated table.
-
-    `edges` has one more entry than there are bins, infinite where the outer limits are open;
-    `counts` has one row per group; bin b is (edges[b], edges[b+1]].
-    """
-
-    value: str
-    by: str | None
-    where: str | None
-    table: Table
-    people: Mapping[str, Mapping[str, int]]  # center → group → how many, in the order of the chain
-    refusals: tuple[CenterRefusal, ...]
-    rounds: int
-
-    @property
-    def edges(self) -> FloatArray:
-        """The bins' limits."""
-        return self.table.edges
-
-    @property
-    def counts(self) -> FloatArray:
-        """People per group (row) and bin (column)."""
-        return self.table.counts
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups' names, in the order of the rows of `counts`."""
-        return self.table.groups
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as plain values; null is an open outer limit."""
-        return {
-            "value": self.value,
-            "by": self.by,
-            "where": self.where,
-            "edges": [edge if np.isfinite(edge) else None for edge in self.edges.tolist()],
-            "groups": list(self.groups),
-            "counts": self.counts.tolist(),
-            "people": {center: dict(people) for center, people in self.people.items()},
-            "rounds": self.rounds,
-            "refusals": [refusal.to_dict() for refusal in self.refusals],
-        }
-
-    def chart(self) -> "altair.TopLevelMixin":
-        """The histogram, with the true widths of the bins and the groups overlaid."""
-        from unpooled.report.charts import histogram
-
-        return histogram(self.edges, self.counts, self.groups, self.value, self.by)
-
-    def __str__(self) -> str:
-        return f"{self._title()}\n{columns_text(*self._columns())}{refusals_text(self.refusals)}"
-
-    def _repr_html_(self) -> str:
-        page = Html().heading(self._title()).table(*self._columns())
-        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
-
-    def _title(self) -> str:
-        by = f" by {self.by}" if self.by is not None else ""
-        where = f", where {self.where}" if self.where is not None else ""
-        return (
-            f"{self.value}{by}{where}: {count(self.table.bins, 'bin')}, "
-            f"{number(float(self.counts.sum()))} people, {count(len(self.people), 'center')}"
-        )
-
-    def _columns(self) -> tuple[list[str], list[list[str]]]:
-        edges = self.edges.tolist()
-        rows = [
-            [_bin(edges[b], edges[b + 1]), *(number(float(c)) for c in self.counts[:, b])]
-            for b in range(self.table.bins)
-        ]
-        return ["bin", *self.groups], rows
-
-
-def _bin(lower: float, upper: float) -> str:
-    if np.isinf(lower):
-        return "everything" if np.isinf(upper) else f"up to {number(upper)}"
-    return f"above {number(lower)}" if np.isinf(upper) else f"{number(lower)} to {number(upper)}"
-
-
-def refusals_text(refusals: tuple[CenterRefusal, ...]) -> str:
-    """What was refused, a line each; nothing where nothing was."""
-    return "".join(f"\nrefused: {refusal_sentence(refusal)}" for refusal in refusals)
-
-
 def run_table(
     coordinator: Coordinator, request: Request, max_bins: int | None, limits: Limits
 ) -> TableResult:
@@ -217,7 +121,6 @@ def run_table(
     refusals = (*attendance.refusals, *chain.refusals)
     if chain.table is None:
         refuse(refusals)
-        raise AssertionError("refuse always raises")
     return TableResult(
         value=request.variable,
         by=request.by,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.effect import Interval
 
 if TYPE_CHECKING:
     import altair
@@ -59,13 +60,7 @@ def histogram(
             x2="to:Q",
             y=alt.Y("density:Q", title="share of the group per unit"),
             y2=alt.datum(0),
-            color=alt.Color(
-                "group:N",
-                title=by,
-                sort=list(groups),
-                scale=alt.Scale(domain=list(groups), range=COLOURS),
-                legend=alt.Legend() if by is not None else None,
-            ),
+            color=_colour(groups, by),
             opacity=alt.condition("datum.open", alt.value(0.22), alt.value(0.5)),
             tooltip=["group:N", "from:Q", "to:Q", "people:Q", "open:N"],
         )
@@ -116,13 +111,7 @@ def means(
     base = alt.Chart(data).encode(
         y=alt.Y("center:N", sort=centers, title=None),
         yOffset=alt.YOffset("group:N", sort=groups),
-        color=alt.Color(
-            "group:N",
-            title=by,
-            sort=groups,
-            scale=alt.Scale(domain=groups, range=COLOURS),
-            legend=alt.Legend() if by is not None else None,
-        ),
+        color=_colour(groups, by),
     )
     bars = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title=f"{value}, mean ± SD", scale=alt.Scale(zero=False)), x2="high:Q"
@@ -131,6 +120,127 @@ def means(
         x="mean:Q", tooltip=["center:N", "group:N", "n:Q", "mean:Q"]
     )
     return alt.layer(bars, points).properties(width=WIDTH, height=28 * len(centers))
+
+
+def forest(
+    rows: Sequence[tuple[str, int, Interval]], overall: Interval | None, title: str
+) -> "altair.TopLevelMixin":
+    """A forest plot: an interval a row, the size of the point by people, the overall one below."""
+    import altair as alt
+
+    shown = [(name, people, interval, False) for name, people, interval in rows]
+    if overall is not None:
+        shown.append(("all centers", sum(n for _, n, _ in rows), overall, True))
+    data = _rows(
+        [
+            {
+                "center": name,
+                "people": people,
+                "estimate": interval.estimate,
+                "low": interval.low,
+                "high": interval.high,
+                "overall": overall_row,
+            }
+            for name, people, interval, overall_row in shown
+        ]
+    )
+    colour = alt.condition("datum.overall", alt.value(COLOURS[1]), alt.value(COLOURS[0]))
+    base = alt.Chart(data).encode(
+        y=alt.Y("center:N", sort=[name for name, *_ in shown], title=None), color=colour
+    )
+    even = alt.Chart(_rows([{"even": 0.5}])).mark_rule(strokeDash=[4, 4], color="#888")
+    bars = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title=f"{title}, with 95 % interval", scale=alt.Scale(zero=False)),
+        x2="high:Q",
+    )
+    points = base.mark_point(filled=True, opacity=1).encode(
+        x="estimate:Q",
+        size=alt.Size("people:Q", scale=alt.Scale(range=[30, 220]), legend=None),
+        shape=alt.condition("datum.overall", alt.value("diamond"), alt.value("square")),
+        tooltip=["center:N", "people:Q", "estimate:Q", "low:Q", "high:Q"],
+    )
+    layers = alt.layer(even.encode(x="even:Q"), bars, points)
+    return layers.properties(width=WIDTH, height=22 * len(shown) + 10)
+
+
+def cdf(
+    edges: FloatArray, counts: FloatArray, groups: Sequence[str], value: str, by: str | None
+) -> "altair.TopLevelMixin":
+    """The cumulative distribution of each group at the table's inner limits."""
+    import altair as alt
+
+    rows = []
+    for group, people in zip(groups, counts, strict=True):
+        reached = np.cumsum(people) / (people.sum() or 1.0)
+        rows += [
+            {"group": group, "at": float(edge), "share": float(share)}
+            for edge, share in zip(edges[1:], reached, strict=True)
+            if np.isfinite(edge)
+        ]
+    drawn: altair.Chart = (
+        alt.Chart(_rows(rows))
+        .mark_line(point=alt.OverlayMarkDef(size=14))
+        .encode(
+            x=alt.X("at:Q", title=value, scale=alt.Scale(zero=False)),
+            y=alt.Y("share:Q", title="share at or below", scale=alt.Scale(domain=[0, 1])),
+            color=_colour(groups, by),
+            tooltip=["group:N", "at:Q", "share:Q"],
+        )
+        .properties(width=WIDTH, height=HEIGHT)
+    )
+    return drawn
+
+
+def boxes(
+    quantiles: Sequence[tuple[str, float, float | None]], value: str, by: str | None
+) -> "altair.TopLevelMixin":
+    """Box plots from quantiles: box from .25 to .75 where they are there, whiskers to the ends."""
+    import altair as alt
+
+    groups = list(dict.fromkeys(group for group, *_ in quantiles))
+    rows = []
+    for group in groups:
+        found = {p: q for g, p, q in quantiles if g == group and q is not None}
+        if not found:
+            continue
+        low, high = min(found), max(found)
+        rows.append(
+            {
+                "group": group,
+                "low": found[low],
+                "high": found[high],
+                "lower": found.get(0.25, found[low]),
+                "upper": found.get(0.75, found[high]),
+                "median": found.get(0.5),
+                "whiskers": f"{low:g} to {high:g}",
+            }
+        )
+    base = alt.Chart(_rows(rows)).encode(
+        y=alt.Y("group:N", sort=groups, title=by),
+        tooltip=["group:N", "low:Q", "lower:Q", "median:Q", "upper:Q", "high:Q", "whiskers:N"],
+    )
+    whiskers = base.mark_rule(color="#555").encode(
+        x=alt.X("low:Q", title=value, scale=alt.Scale(zero=False)), x2="high:Q"
+    )
+    box = base.mark_bar(size=22, opacity=0.75).encode(
+        x="lower:Q", x2="upper:Q", color=_colour(groups, None)
+    )
+    middle = base.mark_tick(size=22, thickness=2, color="white").encode(x="median:Q")
+    layers = alt.layer(whiskers, box, middle)
+    return layers.properties(width=WIDTH, height=44 * len(rows) + 10)
+
+
+def _colour(groups: Sequence[str], by: str | None) -> "altair.Color":
+    """The groups' colours, with a legend where there is a name for them."""
+    import altair as alt
+
+    return alt.Color(
+        "group:N",
+        title=by,
+        sort=list(groups),
+        scale=alt.Scale(domain=list(groups), range=COLOURS),
+        legend=alt.Legend() if by is not None else None,
+    )
 
 
 def save(chart: "altair.TopLevelMixin", path: str | Path) -> None:

@@ -48,6 +48,13 @@ class Html:
             return self
         return Html(f"{self.markup}<p><strong>{escape(title)}</strong></p><ul>{lines}</ul>")
 
+    def details(self, title: str, text: str) -> "Html":
+        """Add text as it is, folded away below a title."""
+        return Html(
+            f"{self.markup}<details><summary>{escape(title)}</summary>"
+            f"<pre>{escape(text)}</pre></details>"
+        )
+
 
 def _align(column: int) -> str:
     return ' style="text-align:right"' if column else ' style="text-align:left"'

@@ -17,8 +17,11 @@ from unpooled.messages import (
     CatalogueQuestion,
     CenterJoin,
     CenterTable,
+    Losses,
     Moments,
+    Powers,
     Question,
+    Ranks,
     Sizes,
     decode_answer,
     decode_question,
@@ -52,13 +55,22 @@ class Releases:
             )
         return told
 
+    def by_center(self) -> dict[str, list[str]]:
+        """Each center's payloads, as text."""
+        told: dict[str, list[str]] = {}
+        for release in self.received:
+            text = release.payload.decode("utf-8", "replace")
+            told.setdefault(release.center, []).append(text)
+        return told
+
     def __str__(self) -> str:
-        return columns_text(*self._columns())
+        return columns_text(*self.columns())
 
     def _repr_html_(self) -> str:
-        return str(Html().table(*self._columns()))
+        return str(Html().table(*self.columns()))
 
-    def _columns(self) -> tuple[list[str], list[list[str]]]:
+    def columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per release, center by center."""
         count = Counter(release.center for release in self.received)
         rows = [
             [
@@ -117,6 +129,14 @@ def aggregate_sentence(aggregate: Aggregate) -> str:
                 f"{g.group} {sum(g.counts)} in {len(g.counts)} pools" for g in aggregate.groups
             )
             return f"{len(aggregate.splits)} new edges: {groups}"
+        case Ranks():
+            return f"x {aggregate.n_x}, y {aggregate.n_y}, U {number(aggregate.u)}"
+        case Powers():
+            powers = ", ".join(f"{g.group} n {g.n}" for g in aggregate.groups)
+            return f"moments at {len(aggregate.groups[0].means)} powers: {powers}"
+        case Losses():
+            losses = ", ".join(f"{g.group} n {g.n}" for g in aggregate.groups)
+            return f"loss at {len(aggregate.groups[0].loss)} points: {losses}"
         case _:
             assert_never(aggregate)
 

@@ -1,0 +1,204 @@
+"""Compare two groups: the four federated Mann-Whitney tests, the effect and its heterogeneity."""
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from unpooled.analyses.asking import Request, ask_groups, explain, refuse
+from unpooled.analyses.table import run_table
+from unpooled.cohort import RefusedQuestion, Selection
+from unpooled.coordinator import Coordinator
+from unpooled.errors import InputError, RefusedError
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.effect import (
+    Interval,
+    center_effect,
+    heterogeneity,
+    overall_effect,
+    shift,
+)
+from unpooled.maths.mann_whitney import (
+    Alternative,
+    RankStatistics,
+    fisher_test,
+    rank_statistics,
+    sum_test,
+    table_test,
+    weighted_test,
+)
+from unpooled.maths.moments import telling_values
+from unpooled.messages import Ranks, RanksQuestion, Reason, Refusal
+from unpooled.policy import SD_NEEDS
+from unpooled.results.compare import CenterComparison, CompareResult
+from unpooled.results.refusals import center_refusals
+from unpooled.results.table import TableResult
+
+BY_CENTER = {"weighted": weighted_test, "sum": sum_test, "fisher": fisher_test}
+METHODS = (*BY_CENTER, "table")
+
+# --- at a center -------------------------------------------------------------------------------
+
+
+def summarise_ranks(selection: Selection) -> Ranks:
+    """How the two groups compare, unless they take so few values that it would tell on people."""
+    x, y = selection.values()
+    telling = _telling(x, y, selection.rule.k)
+    if 0 < telling < SD_NEEDS:
+        raise RefusedQuestion(Reason.FEW_VALUES)
+    ranks = rank_statistics(x, y)
+    return Ranks(
+        n_x=ranks.n_x,
+        n_y=ranks.n_y,
+        values=telling,
+        u=ranks.u,
+        variance=ranks.variance,
+        effect_variance=ranks.effect_variance,
+    )
+
+
+def _telling(x: FloatArray, y: FloatArray, k: int) -> int:
+    """How many different values the groups take together, if some belong to fewer than K people."""
+    each = telling_values(x, k), telling_values(y, k)
+    if max(each) in (0, SD_NEEDS):
+        return max(each)
+    return min(len({*x.tolist(), *y.tolist()}), SD_NEEDS)
+
+
+# --- at the coordinator ------------------------------------------------------------------------
+
+
+def check_methods(method: str | Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """The methods asked for, in order; "all" stands for every one."""
+    asked = [method] if isinstance(method, str) else list(method)
+    for name in asked:
+        if name not in (*known, "all"):
+            raise InputError(f"method must be one of {', '.join(known)} or all, got {name!r}")
+    if not asked:
+        raise InputError(f"method must be one of {', '.join(known)} or all, got none")
+    return tuple(known) if "all" in asked else tuple(dict.fromkeys(asked))
+
+
+def run_compare(
+    coordinator: Coordinator,
+    request: Request,
+    alternative: Alternative,
+    method: str | Sequence[str],
+    max_bins: int | None,
+) -> CompareResult:
+    """One parallel round for the centers' ranks; the chain only for the table."""
+    methods = check_methods(method, METHODS)
+    if alternative not in get_args(Alternative):
+        raise InputError(f"alternative must be two-sided, greater or less, got {alternative!r}")
+    request, rounds = two_groups(coordinator, request)
+    refusals: list[tuple[str, Refusal]] = []
+    centers = _ask_ranks(coordinator, request, refusals)
+    table = None
+    if "table" in methods or not centers:
+        table = _ask_table(coordinator, request, methods, max_bins, refusals)
+    rounds += 1 + (0 if table is None else table.rounds)
+    return _combine(request, alternative, methods, centers, table, refusals, rounds)
+
+
+def two_groups(coordinator: Coordinator, request: Request) -> tuple[Request, int]:
+    """The request with its two groups named, and how many rounds that took."""
+    if request.by is None:
+        raise InputError("compare needs by, the variable that says who belongs to which group")
+    request, rounds = ask_groups(coordinator, request)
+    groups = request.groups or ()
+    if len(groups) == 1:
+        raise InputError(f"compare needs two groups of {request.by!r}, got only {groups[0]!r}")
+    if len(groups) > 2:
+        raise InputError(
+            f"compare needs two groups of {request.by!r}, got {', '.join(groups)}. "
+            f"Hint: groups=({groups[0]!r}, {groups[1]!r})"
+        )
+    return request, rounds
+
+
+def _ask_ranks(
+    coordinator: Coordinator, request: Request, refusals: list[tuple[str, Refusal]]
+) -> dict[str, RankStatistics]:
+    question = RanksQuestion(
+        variable=request.variable,
+        by=request.by,
+        groups=request.groups,
+        where=request.where,
+        k=request.k,
+    )
+    round_ = coordinator.ask(question, Ranks)
+    refusals += round_.refusals
+    centers = {}
+    for center, said in round_.aggregates.items():
+        try:
+            centers[center] = RankStatistics(
+                said.n_x, said.n_y, said.u, said.variance, said.effect_variance
+            )
+        except ValueError:
+            refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
+    return centers
+
+
+def _ask_table(
+    coordinator: Coordinator,
+    request: Request,
+    methods: Sequence[str],
+    max_bins: int | None,
+    refusals: list[tuple[str, Refusal]],
+) -> TableResult | None:
+    """The chain; where only center methods were asked and no center answers, the reason why."""
+    if "table" not in methods:
+        hint = "Hint: method='table' can compare groups that no center has both of."
+        explain(coordinator, request, refusals, hint)
+    try:
+        return run_table(coordinator, request, max_bins, "open")
+    except RefusedError:
+        if len(methods) == 1:
+            raise
+        return None
+
+
+def _combine(
+    request: Request,
+    alternative: Alternative,
+    methods: Sequence[str],
+    centers: Mapping[str, RankStatistics],
+    table: TableResult | None,
+    refusals: Sequence[tuple[str, Refusal]],
+    rounds: int,
+) -> CompareResult:
+    ranks = list(centers.values())
+    x, y = request.groups or ("", "")
+    tests = [BY_CENTER[m](ranks, alternative) for m in methods if m in BY_CENTER and ranks]
+    moved = None
+    if table is not None and "table" in methods:
+        counts = dict(zip(table.groups, table.counts, strict=True))
+        if counts[x].sum() > 0 and counts[y].sum() > 0:
+            tests.append(table_test(counts[x], counts[y], alternative))
+            moved = _shift(table.edges, counts[x], counts[y])
+    if not tests:
+        refuse(refusals)
+    told = center_refusals(refusals)
+    if table is not None:
+        told = tuple(dict.fromkeys((*told, *table.refusals)))
+    return CompareResult(
+        value=request.variable,
+        by=request.by or "",
+        where=request.where,
+        groups=(x, y),
+        alternative=alternative,
+        methods=tuple(tests),
+        effect=overall_effect(ranks) if ranks else None,
+        shift=moved,
+        heterogeneity=heterogeneity(ranks) if ranks else None,
+        centers=tuple(CenterComparison(c, r, center_effect(r)) for c, r in centers.items()),
+        refusals=told,
+        table=table,
+        rounds=rounds,
+    )
+
+
+def _shift(edges: FloatArray, x: FloatArray, y: FloatArray) -> Interval | None:
+    """None where the table is too coarse to tell."""
+    try:
+        return shift(edges, x, y)
+    except ValueError:
+        return None

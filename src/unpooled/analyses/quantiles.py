@@ -1,0 +1,291 @@
+"""Quantiles over all centers, by the paper's estimators."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from unpooled.analyses.asking import Request, ask_groups, explain
+from unpooled.analyses.compare import check_methods
+from unpooled.analyses.describe import run_describe
+from unpooled.analyses.table import run_table
+from unpooled.cohort import EVERYBODY, RefusedQuestion, Selection
+from unpooled.coordinator import Coordinator
+from unpooled.errors import InputError, RefusedError, UnpooledError
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.moments import telling_values
+from unpooled.maths.quantile import (
+    PinballLoss,
+    check_probabilities,
+    minimise_loss,
+    pinball,
+    pool_losses,
+)
+from unpooled.maths.yeo_johnson import (
+    DEFAULT_GRID,
+    PowerMoments,
+    YeoJohnsonFit,
+    fit_grid,
+    fit_likelihood,
+    pool,
+    power_moments,
+    round_moments,
+)
+from unpooled.messages import (
+    GroupLoss,
+    GroupPowers,
+    Losses,
+    LossQuestion,
+    Powers,
+    PowersQuestion,
+    Reason,
+    Refusal,
+)
+from unpooled.policy import SD_NEEDS, Policy, people_for_powers
+from unpooled.results.quantiles import (
+    Quantile,
+    QuantilesResult,
+    QuantileSummary,
+    estimates,
+    interpolation_estimates,
+    without_estimate,
+    yj_table_estimates,
+)
+from unpooled.results.refusals import center_refusals
+from unpooled.results.table import TableResult
+
+METHODS = ("yj-table", "yj-likelihood", "yj-grid", "interpolation", "loss")
+GRID_DIGITS = 5  # one pass over a grid needs no more
+
+# --- at a center -------------------------------------------------------------------------------
+
+
+def summarise_powers(question: PowersQuestion, selection: Selection, policy: Policy) -> Powers:
+    """Each group's moments of the Yeo-Johnson transform."""
+    needed = people_for_powers(selection.rule.k, len(question.lambdas))
+    if len(question.lambdas) > policy.powers or not all(-1 <= v <= 2 for v in question.lambdas):
+        raise RefusedQuestion(Reason.NOT_ALLOWED)
+    digits = [d for d in (question.digits, policy.power_digits) if d is not None]
+    told = []
+    for group, values in zip(selection.groups, selection.values(), strict=True):
+        telling = telling_values(values, selection.rule.k)
+        named = None if question.by is None else group
+        if len(values) < needed:
+            raise RefusedQuestion(Reason.TOO_MANY_POWERS, named, needed)
+        if 0 < telling < SD_NEEDS:
+            raise RefusedQuestion(Reason.FEW_VALUES, named)
+        moments = power_moments(values, question.lambdas)
+        if digits:
+            moments = round_moments(moments, min(digits))
+        told.append(
+            GroupPowers(
+                group=group,
+                n=moments.n,
+                values=telling,
+                log_sum=moments.log_sum,
+                means=tuple(moments.mean.tolist()),
+                variances=tuple(moments.variance.tolist()),
+            )
+        )
+    return Powers(groups=tuple(told))
+
+
+def summarise_losses(question: LossQuestion, selection: Selection, policy: Policy) -> Losses:
+    """Each group's quantile loss, where the policy turned it on by name."""
+    if not policy.quantile_loss:
+        raise RefusedQuestion(Reason.LOSS_OFF)
+    told = []
+    for group, values in zip(selection.groups, selection.values(), strict=True):
+        loss = pinball(values, question.points, question.p)
+        told.append(
+            GroupLoss(
+                group=group,
+                n=loss.n,
+                loss=tuple(loss.loss.tolist()),
+                below=tuple(loss.below.tolist()),
+                at_most=tuple(loss.at_most.tolist()),
+            )
+        )
+    return Losses(groups=tuple(told))
+
+
+# --- at the coordinator ------------------------------------------------------------------------
+
+
+def run_quantiles(
+    coordinator: Coordinator, request: Request, p: Sequence[float] | float, method: object
+) -> QuantileSummary:
+    """Estimate by each method in turn; one table serves the methods that need one."""
+    try:
+        wanted = check_probabilities(p)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    methods = check_methods(method, METHODS)  # type: ignore[arg-type]  # checked there
+    request, rounds = ask_groups(coordinator, request)
+    groups = request.groups if request.groups is not None else (EVERYBODY,)
+    desk = _Desk(coordinator, request, wanted)
+    return QuantileSummary(tuple(desk.estimate(name, groups, rounds) for name in methods))
+
+
+class _Desk:
+    """Asks what a method needs, group by group."""
+
+    def __init__(self, coordinator: Coordinator, request: Request, p: FloatArray) -> None:
+        self._coordinator = coordinator
+        self._request = request
+        self._p = p
+        self._tables: dict[str, TableResult] = {}
+        self._refusals: list[tuple[str, Refusal]] = []
+        self._rounds = 0
+
+    def estimate(self, method: str, groups: Sequence[str], rounds: int) -> QuantilesResult:
+        """One method's estimates for every group."""
+        self._refusals, self._rounds = [], rounds
+        by_method: dict[str, Callable[[str], list[Quantile]]] = {
+            "yj-table": self._yj_table,
+            "interpolation": self._interpolation,
+            "yj-likelihood": self._yj_likelihood,
+            "yj-grid": self._yj_grid,
+            "loss": self._loss,
+        }
+        told = [quantile for group in groups for quantile in by_method[method](group)]
+        from_table = method in ("yj-table", "interpolation")
+        tables = tuple(self._tables[g] for g in groups) if from_table else ()
+        refusals = (*center_refusals(self._refusals), *(r for t in tables for r in t.refusals))
+        return QuantilesResult(
+            value=self._request.variable,
+            by=self._request.by,
+            where=self._request.where,
+            method=method,
+            quantiles=tuple(told),
+            refusals=tuple(dict.fromkeys(refusals)),
+            rounds=self._rounds,
+            tables=tables,
+        )
+
+    def _about(self, group: str) -> Request:
+        """The request for one group alone."""
+        groups = None if self._request.by is None else (group,)
+        return replace(self._request, groups=groups)
+
+    def _table(self, group: str) -> TableResult:
+        if group not in self._tables:
+            self._tables[group] = run_table(self._coordinator, self._about(group), None, "open")
+        self._rounds += self._tables[group].rounds
+        return self._tables[group]
+
+    def _yj_table(self, group: str) -> list[Quantile]:
+        return yj_table_estimates(self._table(group), 0, self._p)
+
+    def _interpolation(self, group: str) -> list[Quantile]:
+        return interpolation_estimates(self._table(group), 0, self._p)
+
+    def _yj_likelihood(self, group: str) -> list[Quantile]:
+        ask = _Powers(self._coordinator, self._about(group), None)
+        return self._fitted(group, ask, lambda: fit_likelihood(ask))
+
+    def _yj_grid(self, group: str) -> list[Quantile]:
+        ask = _Powers(self._coordinator, self._about(group), GRID_DIGITS)
+        return self._fitted(group, ask, lambda: fit_grid(ask(np.array(DEFAULT_GRID))))
+
+    def _fitted(
+        self, group: str, ask: "_Powers", fit: Callable[[], YeoJohnsonFit]
+    ) -> list[Quantile]:
+        try:
+            found = fit()
+        except UnpooledError:
+            raise
+        except ValueError as error:
+            return without_estimate(group, self._p, str(error))
+        finally:
+            self._refusals += ask.refusals
+            self._rounds += ask.rounds
+        note = "the best λ lies at the bound of [−1, 2]" if found.at_bound else None
+        return estimates(group, self._p, found.quantile(self._p), [note] * len(self._p))
+
+    def _loss(self, group: str) -> list[Quantile]:
+        about = self._about(group)
+        ask = _Loss(self._coordinator, about)
+        (described,) = run_describe(self._coordinator, about).groups
+        self._rounds += 2
+        if described.mean is None or described.sd is None:
+            note = "mean and SD, which bound the search, were withheld"
+            return without_estimate(group, self._p, note)
+        p, spread = self._p, max(described.sd, 1e-12 * abs(described.mean), 1e-300)
+        low = described.mean - spread * float(np.sqrt((1 - p) / p).max()) * 1.001
+        high = described.mean + spread * float(np.sqrt(p / (1 - p)).max()) * 1.001
+        found = minimise_loss(ask, p, low, high)
+        self._refusals += ask.refusals
+        self._rounds += ask.rounds
+        return estimates(group, p, found.estimate, [None] * len(p))
+
+
+class _Asking:
+    """Asks the same centers round after round; who answered the first must answer them all."""
+
+    def __init__(self, coordinator: Coordinator, request: Request) -> None:
+        self._coordinator = coordinator
+        self._request = request
+        self._asked: dict[str, Any] = {
+            "variable": request.variable,
+            "by": request.by,
+            "groups": request.groups,
+            "where": request.where,
+            "k": request.k,
+        }
+        self._centers: tuple[str, ...] | None = None
+        self.refusals: list[tuple[str, Refusal]] = []
+        self.rounds = 0
+
+    def _ask(self, question: Any, expected: Any) -> list[Any]:
+        round_ = self._coordinator.ask(question, expected, self._centers)
+        self.rounds += 1
+        self.refusals += round_.refusals
+        answered = tuple(round_.aggregates)
+        if not answered:
+            explain(self._coordinator, self._request, self.refusals)
+        if self._centers is not None and answered != self._centers:
+            silent = ", ".join(c for c in self._centers if c not in answered)
+            raise RefusedError(
+                f"{silent} stopped answering in the middle of the rounds",
+                center_refusals(self.refusals),
+            )
+        self._centers = answered
+        return [said.groups[0] for said in round_.aggregates.values()]
+
+
+class _Powers(_Asking):
+    """One call is one round over the centers: the pooled moments at some λ."""
+
+    def __init__(self, coordinator: Coordinator, request: Request, digits: int | None) -> None:
+        super().__init__(coordinator, request)
+        self._digits = digits
+
+    def __call__(self, lambdas: FloatArray) -> PowerMoments:
+        asked = tuple(lambdas.tolist())
+        question = PowersQuestion(**self._asked, lambdas=asked, digits=self._digits)
+        return pool(
+            [
+                PowerMoments(
+                    said.n, said.log_sum, lambdas, np.array(said.means), np.array(said.variances)
+                )
+                for said in self._ask(question, Powers)
+            ]
+        )
+
+
+class _Loss(_Asking):
+    """One call is one round over the centers: the pooled quantile loss at some points."""
+
+    def __call__(self, points: FloatArray, p: FloatArray) -> PinballLoss:
+        asked = tuple(np.asarray(points).tolist()), tuple(np.asarray(p).tolist())
+        question = LossQuestion(**self._asked, points=asked[0], p=asked[1])
+        return pool_losses(
+            [
+                PinballLoss(
+                    said.n, np.array(said.loss), np.array(said.below), np.array(said.at_most)
+                )
+                for said in self._ask(question, Losses)
+            ]
+        )

@@ -1,0 +1,1 @@
+"""What the analyst gets: frozen results that print, draw and report themselves."""

@@ -1,0 +1,228 @@
+"""A comparison of two groups, as the analyst holds it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unpooled.maths.effect import Heterogeneity, Interval
+from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
+from unpooled.report.html import Html
+from unpooled.report.page import Figure, Section
+from unpooled.report.text import columns_text, count, number, p_text
+from unpooled.results.quantiles import table_quantiles
+from unpooled.results.record import Record
+from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
+from unpooled.results.reporting import write_report
+from unpooled.results.table import TableResult
+
+if TYPE_CHECKING:
+    import altair
+
+RECOMMENDED = "weighted"
+
+
+@dataclass(frozen=True, slots=True)
+class CenterComparison:
+    """One center's own comparison."""
+
+    center: str
+    ranks: RankStatistics
+    effect: Interval
+
+    def to_dict(self) -> dict[str, Any]:
+        """The center's comparison as plain values."""
+        return {
+            "center": self.center,
+            "n_x": self.ranks.n_x,
+            "n_y": self.ranks.n_y,
+            "u": self.ranks.u,
+            "effect": interval_dict(self.effect),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CompareResult:
+    """Two groups compared: x is groups[0], y is groups[1], and U > 0 means that y is larger."""
+
+    value: str
+    by: str
+    where: str | None
+    groups: tuple[str, str]
+    alternative: Alternative
+    methods: tuple[TestResult, ...]
+    effect: Interval | None  # P(Y > X) + ½P(Y = X); None where no center has both groups
+    shift: Interval | None  # needs the table
+    heterogeneity: Heterogeneity | None
+    centers: tuple[CenterComparison, ...]
+    refusals: tuple[CenterRefusal, ...]
+    table: TableResult | None
+    rounds: int
+    record: Record = field(default_factory=Record)
+
+    @property
+    def recommended(self) -> str:
+        """The method to rely on."""
+        return RECOMMENDED if self.centers else "table"
+
+    @property
+    def why(self) -> str:
+        """One sentence on the recommendation."""
+        if not self.centers:
+            return "No center has both groups, so that only the table can compare them."
+        if len(self.centers) == 1:
+            return "With one center, weighted, sum and Fisher are the same test of that center."
+        return (
+            "Weighted has the most power and treats each center as a block; Fisher does not keep "
+            "its level when effects differ between centers."
+        )
+
+    @property
+    def test(self) -> TestResult:
+        """The test that was asked for; of several, the recommended one if it is among them."""
+        found = {test.method: test for test in self.methods}
+        return found.get(self.recommended, self.methods[0])
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of `test`."""
+        return self.test.p_value
+
+    @property
+    def log10_p(self) -> float:
+        """The decimal logarithm of `p_value`, which does not underflow."""
+        return self.test.log10_p
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain values."""
+        differ = self.heterogeneity
+        return {
+            "value": self.value,
+            "by": self.by,
+            "where": self.where,
+            "groups": list(self.groups),
+            "alternative": self.alternative,
+            "recommended": self.recommended,
+            "why": self.why,
+            "methods": [
+                {
+                    "method": test.method,
+                    "statistic": test.statistic,
+                    "p_value": test.p_value,
+                    "log10_p": test.log10_p,
+                    "note": test.note,
+                }
+                for test in self.methods
+            ],
+            "effect": None if self.effect is None else interval_dict(self.effect),
+            "shift": None if self.shift is None else interval_dict(self.shift),
+            "heterogeneity": None
+            if differ is None
+            else {"q": differ.q, "df": differ.df, "p_value": differ.p_value, "i2": differ.i2},
+            "centers": [center.to_dict() for center in self.centers],
+            "refusals": [refusal.to_dict() for refusal in self.refusals],
+            "rounds": self.rounds,
+        }
+
+    def chart(self) -> "altair.TopLevelMixin":
+        """The forest plot: the effect at each center and overall."""
+        from unpooled.report.charts import forest
+
+        rows = [(c.center, c.ranks.n_x + c.ranks.n_y, c.effect) for c in self.centers]
+        return forest(
+            rows,
+            self.effect,
+            f"P({self.groups[1]} > {self.groups[0]}), {self.record.label(self.value)}",
+        )
+
+    def sections(self) -> list[Section]:
+        """The parts of a report: the comparison and, where there is a table, what it shows."""
+        figures = []
+        if self.centers:
+            caption = "The effect at each center; ½ (dashed) means no difference."
+            figures.append(Figure(self.chart(), caption))
+        whole = [Section("Comparison", self._body(), figures)]
+        if self.table is not None:
+            whole += self.table.sections()
+            whole.append(table_quantiles(self.table).section())
+        return whole
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report to one HTML file."""
+        return write_report(path, self.title, self.sections(), self.record, self.refusals)
+
+    def _body(self) -> Html:
+        body = Html().table(*self.method_columns())
+        for sentence in self.sentences():
+            body = body.paragraph(sentence)
+        return body.table(*self.center_columns()) if self.centers else body
+
+    def __str__(self) -> str:
+        lines = [self.title, columns_text(*self.method_columns()), *self.sentences()]
+        if self.centers:
+            lines.append(f"\n{columns_text(*self.center_columns())}")
+        return "\n".join(lines) + refusals_text(self.refusals)
+
+    def _repr_html_(self) -> str:
+        page = Html(f"{Html().heading(self.title)}{self._body()}")
+        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
+
+    @property
+    def title(self) -> str:
+        """What was compared."""
+        where = f", where {self.where}" if self.where is not None else ""
+        x, y = self.groups
+        asked = {"two-sided": "differs from", "greater": "is above", "less": "is below"}
+        return f"{self.value} by {self.by}{where}: {y} {asked[self.alternative]} {x}?"
+
+    def method_columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per method."""
+        rows = [
+            [
+                test.method + (" (recommended)" if test.method == self.recommended else ""),
+                number(test.statistic),
+                p_text(test.log10_p).removeprefix("= "),
+                test.note or "",
+            ]
+            for test in self.methods
+        ]
+        return ["method", "statistic", "p", "note"], rows
+
+    def center_columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per center."""
+        x, y = self.groups
+        rows = [
+            [c.center, str(c.ranks.n_x), str(c.ranks.n_y), *_interval_cells(c.effect)]
+            for c in self.centers
+        ]
+        return ["center", x, y, f"P({y} > {x})", "95 % interval"], rows
+
+    def sentences(self) -> list[str]:
+        """What the result says, in words."""
+        x, y = self.groups
+        told = [self.why]
+        if self.effect is not None:
+            told.append(f"P({y} > {x}) = {_interval_text(self.effect)} over all centers.")
+        if self.shift is not None:
+            told.append(f"{y} is shifted by {_interval_text(self.shift)} against {x}.")
+        differ = self.heterogeneity
+        if differ is not None and differ.df > 0:
+            told.append(
+                f"Between centers: Q = {number(differ.q, 3)} on {count(differ.df, 'degree')} of "
+                f"freedom, p = {differ.p_value:.2g}, I² = {differ.i2:.0%}."
+            )
+        return told
+
+
+def interval_dict(interval: Interval) -> dict[str, float]:
+    """An interval as plain values."""
+    return {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
+
+
+def _interval_text(interval: Interval) -> str:
+    estimate, limits = _interval_cells(interval)
+    return f"{estimate} (95 % interval {limits})"
+
+
+def _interval_cells(interval: Interval) -> tuple[str, str]:
+    low, high = number(interval.low, 3), number(interval.high, 3)
+    return number(interval.estimate, 3), f"{low} to {high}"

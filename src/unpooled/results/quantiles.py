@@ -1,0 +1,237 @@
+"""Quantiles, as the analyst holds them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.quantile import interpolation_quantiles, yj_table_quantiles
+from unpooled.report.html import Html
+from unpooled.report.page import Figure, Section
+from unpooled.report.text import columns_text, count, number
+from unpooled.results.record import Record
+from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
+from unpooled.results.reporting import write_report
+from unpooled.results.table import TableResult
+
+if TYPE_CHECKING:
+    import altair
+
+DEFAULT_P = (0.02, 0.25, 0.5, 0.75, 0.98)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """One estimate; None with a note where there is none, or no interval."""
+
+    group: str
+    p: float
+    estimate: float | None
+    low: float | None = None
+    high: float | None = None
+    note: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate as plain values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class QuantilesResult:
+    """Quantiles of each group by one method."""
+
+    value: str
+    by: str | None
+    where: str | None
+    method: str
+    quantiles: tuple[Quantile, ...]
+    refusals: tuple[CenterRefusal, ...]
+    rounds: int
+    tables: tuple[TableResult, ...] = ()  # of each group, where the method has one
+    record: Record = field(default_factory=Record)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain values; null where a method has no estimate or interval."""
+        return {
+            "value": self.value,
+            "by": self.by,
+            "where": self.where,
+            "method": self.method,
+            "rounds": self.rounds,
+            "quantiles": [quantile.to_dict() for quantile in self.quantiles],
+            "refusals": [refusal.to_dict() for refusal in self.refusals],
+        }
+
+    def chart(self) -> "altair.TopLevelMixin":
+        """A box plot from the quantiles: box .25 to .75, whiskers to the outermost."""
+        from unpooled.report.charts import boxes
+
+        label = self.record.label(self.value)
+        return boxes([(q.group, q.p, q.estimate) for q in self.quantiles], label, self.by)
+
+    def sections(self) -> list[Section]:
+        """The parts of a report."""
+        return QuantileSummary((self,)).sections()
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report to one HTML file."""
+        return QuantileSummary((self,)).report(path)
+
+    def __str__(self) -> str:
+        return str(QuantileSummary((self,)))
+
+    def _repr_html_(self) -> str:
+        return QuantileSummary((self,))._repr_html_()
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileSummary:
+    """The paper's summary table from quantile estimates: several methods side by side."""
+
+    results: tuple[QuantilesResult, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Each method's result."""
+        return {"methods": [result.to_dict() for result in self.results]}
+
+    def chart(self) -> "altair.TopLevelMixin":
+        """The first method's box plot."""
+        return self.results[0].chart()
+
+    @property
+    def refusals(self) -> tuple[CenterRefusal, ...]:
+        """What was refused, each once."""
+        return tuple(dict.fromkeys(r for result in self.results for r in result.refusals))
+
+    @property
+    def title(self) -> str:
+        """What was estimated."""
+        first = self.results[0]
+        by = f" by {first.by}" if first.by is not None else ""
+        where = f", where {first.where}" if first.where is not None else ""
+        rounds = ", ".join(f"{r.method} in {count(r.rounds, 'round')}" for r in self.results)
+        return f"{first.value}{by}{where}: quantiles by {rounds}"
+
+    def columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per group and p, a column per method."""
+        first = self.results[0]
+        rows = [
+            [q.group, f"{q.p:g}", *(number(r.quantiles[i].estimate) for r in self.results)]
+            for i, q in enumerate(first.quantiles)
+        ]
+        return ["group", "p", *(r.method for r in self.results)], rows
+
+    def notes(self) -> list[str]:
+        """What is unusual about single estimates."""
+        return [
+            f"{r.method}, {q.group}, p = {q.p:g}: {q.note}"
+            for r in self.results
+            for q in r.quantiles
+            if q.note is not None
+        ]
+
+    def section(self) -> Section:
+        """The quantiles as a part of a report."""
+        body = Html().table(*self.columns()).items("Notes", self.notes())
+        p = sorted({q.p for q in self.results[0].quantiles})
+        caption = f"From the {self.results[0].method} quantiles {p[0]:g} to {p[-1]:g}."
+        return Section("Quantiles", body, [Figure(self.chart(), caption)])
+
+    def sections(self) -> list[Section]:
+        """The parts of a report."""
+        from unpooled.report.charts import cdf
+
+        figures = [
+            Figure(
+                cdf(t.edges, t.counts, t.groups, t.record.label(t.value), t.by),
+                "The cumulative distribution at the inner limits of the table.",
+            )
+            for t in next((r.tables for r in self.results if r.tables), ())
+        ]
+        return [self.section(), *([Section("Distribution", Html(), figures)] if figures else [])]
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report to one HTML file."""
+        record = self.results[0].record
+        return write_report(path, self.title, self.sections(), record, self.refusals)
+
+    def __str__(self) -> str:
+        notes = "".join(f"\nnote: {note}" for note in self.notes())
+        table = columns_text(*self.columns())
+        return f"{self.title}\n{table}{notes}{refusals_text(self.refusals)}"
+
+    def _repr_html_(self) -> str:
+        page = Html().heading(self.title).table(*self.columns())
+        page = page.items("Notes", self.notes())
+        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
+
+
+def yj_table_estimates(table: TableResult, row: int, p: FloatArray) -> list[Quantile]:
+    """One group's quantiles by the YJ table method, with a note where they need one."""
+    group = table.groups[row]
+    try:
+        fit = yj_table_quantiles(table.edges, table.counts[row], p)
+    except ValueError as error:
+        return without_estimate(group, p, str(error))
+    notes = [
+        ("the table does not reach so far out" if none else "beyond the table's inner limits")
+        if none or beyond
+        else None
+        for none, beyond in zip(fit.unsupported, fit.extrapolated, strict=True)
+    ]
+    return estimates(group, p, fit.estimate, notes)
+
+
+def interpolation_estimates(table: TableResult, row: int, p: FloatArray) -> list[Quantile]:
+    """One group's quantiles by interpolation, with a note where they need one."""
+    group = table.groups[row]
+    try:
+        found = interpolation_quantiles(table.edges, table.counts[row], p)
+    except ValueError as error:
+        return without_estimate(group, p, str(error))
+    notes = ["in an open outer bin" if beyond else None for beyond in found.extrapolated]
+    return estimates(group, p, found.estimate, notes)
+
+
+def estimates(
+    group: str, p: FloatArray, found: FloatArray, notes: Sequence[str | None]
+) -> list[Quantile]:
+    """Estimates with their notes; NaN becomes None, with a reason."""
+    return [
+        Quantile(group, q, None, note=note or "the fitted distribution has no such quantile")
+        if np.isnan(estimate)
+        else Quantile(group, q, float(estimate), note=note)
+        for q, estimate, note in zip(p.tolist(), found, notes, strict=True)
+    ]
+
+
+def without_estimate(group: str, p: FloatArray, why: str) -> list[Quantile]:
+    """No estimates, and why."""
+    return [Quantile(group, q, None, note=why) for q in p.tolist()]
+
+
+def table_quantiles(table: TableResult, p: Sequence[float] = DEFAULT_P) -> QuantileSummary:
+    """The quantiles of a table's groups, from the table alone: nothing more is asked."""
+    wanted = np.array(p)
+    by_method = {"yj-table": yj_table_estimates, "interpolation": interpolation_estimates}
+    return QuantileSummary(
+        tuple(
+            QuantilesResult(
+                value=table.value,
+                by=table.by,
+                where=table.where,
+                method=method,
+                quantiles=tuple(
+                    q for row in range(len(table.groups)) for q in of(table, row, wanted)
+                ),
+                refusals=table.refusals,
+                rounds=table.rounds,
+                tables=(table,),
+                record=table.record,
+            )
+            for method, of in by_method.items()
+        )
+    )

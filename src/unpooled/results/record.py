@@ -1,0 +1,35 @@
+"""How a result came about: who was asked, under which K, and all that left for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from unpooled.errors import MessageError
+from unpooled.messages import decode_answer
+from unpooled.results.releases import Releases
+from unpooled.variables import Codebook
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The circumstances of a result."""
+
+    centers: tuple[str, ...] = ()
+    releases: Releases = field(default_factory=lambda: Releases(()))
+    variables: Codebook = field(default_factory=dict)
+    seed: int | None = None
+
+    @property
+    def k(self) -> Mapping[str, int]:
+        """The K that was in force at each center."""
+        told = {}
+        for release in self.releases:
+            try:
+                told[release.center] = decode_answer(release.payload).k
+            except MessageError:
+                continue
+        return told
+
+    def label(self, value: str) -> str:
+        """A variable's name, with its unit where one is declared."""
+        declared = self.variables.get(value)
+        return value if declared is None or declared.unit is None else f"{value} ({declared.unit})"

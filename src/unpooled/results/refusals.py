@@ -1,0 +1,42 @@
+"""What centers refused, as the analyst sees it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from unpooled.messages import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class CenterRefusal:
+    """What a center refused, as the analyst sees it."""
+
+    center: str
+    group: str | None
+    reason: str
+    rule: str
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The refusal as plain values."""
+        return {
+            "center": self.center,
+            "group": self.group,
+            "reason": self.reason,
+            "rule": self.rule,
+        }
+
+
+def center_refusals(refusals: Iterable[tuple[str, Refusal]]) -> tuple[CenterRefusal, ...]:
+    """Refusals as the analyst sees them, each once."""
+    told = (CenterRefusal(c, r.name, r.reason.value, r.rule) for c, r in refusals)
+    return tuple(dict.fromkeys(told))
+
+
+def refusal_sentence(refusal: CenterRefusal) -> str:
+    """A refusal in words."""
+    about = f", {refusal.group}" if refusal.group is not None else ""
+    return f"{refusal.center}{about}: {refusal.rule} ({refusal.reason})"
+
+
+def refusals_text(refusals: tuple[CenterRefusal, ...]) -> str:
+    """What was refused, a line each; nothing where nothing was."""
+    return "".join(f"\nrefused: {refusal_sentence(refusal)}" for refusal in refusals)

@@ -1,0 +1,62 @@
+"""The report of a result: what was asked, of whom, what came of it, and all that left."""
+
+import platform
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from unpooled.report.html import Html
+from unpooled.report.page import Section, page, write
+from unpooled.results.record import Record
+from unpooled.results.refusals import CenterRefusal, refusal_sentence
+from unpooled.results.releases import Releases, question_sentence
+
+
+def write_report(
+    path: str | Path,
+    title: str,
+    sections: Sequence[Section],
+    record: Record,
+    refusals: Iterable[CenterRefusal],
+) -> Path:
+    """One HTML file with everything about a result."""
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    under = f"unpooled {version('unpooled')}, {made}"
+    whole = [_asked(record, refusals), *sections, _left(record.releases), _made_with(record)]
+    return write(path, page(title, under, whole))
+
+
+def _asked(record: Record, refusals: Iterable[CenterRefusal]) -> Section:
+    asked = list(dict.fromkeys(question_sentence(release.question) for release in record.releases))
+    body = Html().paragraph(
+        "No number in this report speaks for fewer than K people of a center. Each center decided "
+        "itself what left it; everything that did is listed below."
+    )
+    body = body.items("Centers, and the K in force there", _centers_by_k(record))
+    body = body.items("Questions", asked)
+    body = body.items("Refused", map(refusal_sentence, refusals))
+    return Section("What was asked, of whom, under which policy", body)
+
+
+def _centers_by_k(record: Record) -> list[str]:
+    kept = record.k
+    values = sorted(set(kept.values()))
+    told = [f"K = {k}: {', '.join(c for c in record.centers if kept.get(c) == k)}" for k in values]
+    silent = [center for center in record.centers if center not in kept]
+    return [*told, *([f"not asked: {', '.join(silent)}"] if silent else [])]
+
+
+def _left(releases: Releases) -> Section:
+    body = Html().table(*releases.columns())
+    for center, payloads in releases.by_center().items():
+        body = body.details(f"{center}: the very bytes", "\n\n".join(payloads))
+    return Section("Everything that left the centers", body)
+
+
+def _made_with(record: Record) -> Section:
+    names = ("unpooled", "numpy", "scipy", "duckdb", "altair", "vl-convert-python", "msgspec")
+    rows = [["Python", platform.python_version()], *([name, version(name)] for name in names)]
+    if record.seed is not None:
+        rows.append(["seed of the boundaries", str(record.seed)])
+    return Section("Versions", Html().table(["what", "version"], rows))

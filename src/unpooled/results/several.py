@@ -1,0 +1,233 @@
+"""Several variables in a go: one row a variable, p-values adjusted for their number."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from unpooled.errors import InputError, UnpooledError
+from unpooled.maths.multiplicity import benjamini_hochberg, holm
+from unpooled.report.html import Html
+from unpooled.report.page import Figure, Section
+from unpooled.report.text import columns_text, number, p_text
+from unpooled.results.compare import CompareResult, interval_dict
+from unpooled.results.quantiles import QuantilesResult, QuantileSummary
+from unpooled.results.record import Record
+from unpooled.results.releases import Releases
+from unpooled.results.reporting import write_report
+
+if TYPE_CHECKING:
+    import altair
+
+R = TypeVar("R")
+LOG10 = 2.302585092994046
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[R]):
+    """A variable's result, or why there is none."""
+
+    value: str
+    result: R | None
+    problem: str | None
+
+
+def each(values: Sequence[str], run: Callable[[str], R]) -> tuple[Outcome[R], ...]:
+    """Run every variable; one that fails does not stop the others."""
+    if not values:
+        raise InputError("name at least one variable, got none")
+    if len(set(values)) != len(values):
+        raise InputError(f"variables must differ, got {', '.join(values)}")
+    outcomes: list[Outcome[R]] = []
+    for value in values:
+        try:
+            outcomes.append(Outcome(value, run(value), None))
+        except UnpooledError as error:
+            outcomes.append(Outcome(value, None, str(error)))
+    if all(outcome.result is None for outcome in outcomes):
+        raise InputError("\n".join(f"{o.value}: {o.problem}" for o in outcomes))
+    return tuple(outcomes)
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralComparisons:
+    """Comparisons of several variables, with Holm's and Benjamini-Hochberg's p-values."""
+
+    outcomes: tuple[Outcome[CompareResult], ...]
+
+    @property
+    def results(self) -> tuple[CompareResult, ...]:
+        """The comparisons that there are."""
+        return tuple(o.result for o in self.outcomes if o.result is not None)
+
+    def _adjusted(self) -> tuple[list[float], list[float]]:
+        """Decimal logarithms of the adjusted p-values, in the order of `results`."""
+        logs = [result.test.log_p for result in self.results]
+        return (holm(logs) / LOG10).tolist(), (benjamini_hochberg(logs) / LOG10).tolist()
+
+    def to_dict(self) -> dict[str, Any]:
+        """A row a variable, and each whole result."""
+        by_holm, by_bh = self._adjusted()
+        rows = [
+            {
+                "value": r.value,
+                "method": r.test.method,
+                "p_value": r.p_value,
+                "log10_p": r.log10_p,
+                "holm": 10**h,
+                "holm_log10": h,
+                "benjamini_hochberg": 10**b,
+                "benjamini_hochberg_log10": b,
+                "effect": None if r.effect is None else interval_dict(r.effect),
+            }
+            for r, h, b in zip(self.results, by_holm, by_bh, strict=True)
+        ]
+        return {
+            "rows": rows,
+            "results": [result.to_dict() for result in self.results],
+            "problems": problems(self.outcomes),
+        }
+
+    def chart(self) -> "altair.TopLevelMixin":
+        """The overall effect of each variable."""
+        from unpooled.report.charts import forest
+
+        rows = [
+            (r.value, sum(c.ranks.n_x + c.ranks.n_y for c in r.centers), r.effect)
+            for r in self.results
+            if r.effect is not None
+        ]
+        x, y = self.results[0].groups
+        return forest(rows, None, f"P({y} > {x})")
+
+    def columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row a variable."""
+        by_holm, by_bh = self._adjusted()
+        rows = [
+            [
+                r.value,
+                *(p_text(p).removeprefix("= ") for p in (r.log10_p, h, b)),
+                "–" if r.effect is None else number(r.effect.estimate, 3),
+                "–"
+                if r.effect is None
+                else f"{number(r.effect.low, 3)} to {number(r.effect.high, 3)}",
+            ]
+            for r, h, b in zip(self.results, by_holm, by_bh, strict=True)
+        ]
+        x, y = self.results[0].groups
+        header = ["variable", "p", "Holm", "Benjamini-Hochberg", f"P({y} > {x})", "95 % interval"]
+        return header, rows
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report on all variables to one HTML file."""
+        caption = "The effect on each variable; ½ (dashed) means no difference."
+        body = Html().table(*self.columns())
+        body = body.items("Left out", problem_sentences(self.outcomes))
+        sections = [Section("All variables", body, [Figure(self.chart(), caption)])]
+        for result in self.results:
+            sections += [
+                Section(f"{result.value}: {s.heading.lower()}", s.body, s.figures)
+                for s in result.sections()
+            ]
+        refusals = dict.fromkeys(r for result in self.results for r in result.refusals)
+        return write_report(path, self.title, sections, joint_record(self.results), refusals)
+
+    @property
+    def title(self) -> str:
+        """What was compared."""
+        first = self.results[0]
+        return f"{len(self.results)} variables by {first.by}, method {first.test.method}"
+
+    def __str__(self) -> str:
+        return f"{self.title}\n{columns_text(*self.columns())}{_problem_lines(self.outcomes)}"
+
+    def _repr_html_(self) -> str:
+        page = Html().heading(self.title).table(*self.columns())
+        return str(page.items("Left out", problem_sentences(self.outcomes)))
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralQuantiles:
+    """Quantiles of several variables."""
+
+    outcomes: tuple[Outcome[QuantilesResult | QuantileSummary], ...]
+
+    @property
+    def results(self) -> tuple[QuantilesResult | QuantileSummary, ...]:
+        """The results that there are."""
+        return tuple(o.result for o in self.outcomes if o.result is not None)
+
+    @property
+    def summaries(self) -> tuple[QuantileSummary, ...]:
+        """Each variable's table."""
+        return tuple(
+            r if isinstance(r, QuantileSummary) else QuantileSummary((r,)) for r in self.results
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Each whole result."""
+        return {
+            "results": [result.to_dict() for result in self.results],
+            "problems": problems(self.outcomes),
+        }
+
+    def chart(self) -> "altair.TopLevelMixin":
+        """The box plots, one below the other."""
+        import altair
+
+        charts: Any = [summary.chart() for summary in self.summaries]
+        return altair.vconcat(*charts)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report on all variables to one HTML file."""
+        body = Html().table(*self.columns())
+        body = body.items("Left out", problem_sentences(self.outcomes))
+        sections = [Section("All variables", body)]
+        for summary in self.summaries:
+            value = summary.results[0].value
+            sections += [
+                Section(f"{value}: {s.heading.lower()}", s.body, s.figures)
+                for s in summary.sections()
+            ]
+        every = [result for summary in self.summaries for result in summary.results]
+        refusals = dict.fromkeys(r for result in every for r in result.refusals)
+        title = f"Quantiles of {', '.join(s.results[0].value for s in self.summaries)}"
+        return write_report(path, title, sections, joint_record(every), refusals)
+
+    def columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per variable, group and method; a column per p."""
+        one = self.summaries[0].results[0]
+        p = list(dict.fromkeys(q.p for q in one.quantiles))
+        rows = []
+        for result in (r for s in self.summaries for r in s.results):
+            for group in dict.fromkeys(q.group for q in result.quantiles):
+                found = [number(q.estimate) for q in result.quantiles if q.group == group]
+                rows.append([result.value, group, result.method, *found])
+        return ["variable", "group", "method", *(f"{v:g}" for v in p)], rows
+
+    def __str__(self) -> str:
+        return f"{columns_text(*self.columns())}{_problem_lines(self.outcomes)}"
+
+    def _repr_html_(self) -> str:
+        page = Html().table(*self.columns())
+        return str(page.items("Left out", problem_sentences(self.outcomes)))
+
+
+def joint_record(results: Sequence[CompareResult | QuantilesResult]) -> Record:
+    """The circumstances of several results together."""
+    received = dict.fromkeys(release for r in results for release in r.record.releases)
+    return replace(results[0].record, releases=Releases(tuple(received)))
+
+
+def problems(outcomes: Sequence[Outcome[Any]]) -> list[dict[str, str | None]]:
+    """Which variables have no result, and why."""
+    return [{"value": o.value, "problem": o.problem} for o in outcomes if o.result is None]
+
+
+def problem_sentences(outcomes: Sequence[Outcome[Any]]) -> list[str]:
+    """The same in words."""
+    return [f"{o.value}: {o.problem}" for o in outcomes if o.result is None]
+
+
+def _problem_lines(outcomes: Sequence[Outcome[Any]]) -> str:
+    return "".join(f"\nleft out: {sentence}" for sentence in problem_sentences(outcomes))

@@ -1,0 +1,382 @@
+"""Effects, heterogeneity and shift, against textbooks, brute force and small simulations."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.optimize import brentq
+
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.effect import Interval, center_effect, heterogeneity, overall_effect, shift
+from unpooled.maths.mann_whitney import RankStatistics, rank_statistics
+
+INF = math.inf
+
+
+@st.composite
+def some_center(draw: st.DrawFn) -> RankStatistics:
+    values = st.lists(st.integers(0, 9), min_size=2, max_size=25)
+    moved = draw(st.sampled_from([0, 0, 2, 20]))
+    x, y = draw(values), [value + moved for value in draw(values)]
+    return rank_statistics(np.sort(np.array(x, dtype=float)), np.sort(np.array(y, dtype=float)))
+
+
+def swapped(center: RankStatistics) -> RankStatistics:
+    return RankStatistics(
+        center.n_y, center.n_x, -center.u, center.variance, center.effect_variance
+    )
+
+
+def drawn_centers(
+    rng: np.random.Generator, sizes: list[int], effect: float
+) -> list[RankStatistics]:
+    """Normal groups that differ by the same effect in every center; centers differ in level."""
+    moved = math.sqrt(2) * stats.norm.ppf(effect)
+    return [
+        rank_statistics(np.sort(rng.normal(level, 1, n)), np.sort(rng.normal(level + moved, 1, n)))
+        for n, level in zip(sizes, rng.normal(size=len(sizes)), strict=True)
+    ]
+
+
+def newcombe_variance(effect: float, n: int, m: int) -> float:
+    """Method 5 of Newcombe (2006), in Hanley and McNeil's letters."""
+    q1, q2 = effect / (2 - effect), 2 * effect**2 / (1 + effect)
+    others = (n + m) / 2 - 1
+    spread = effect * (1 - effect) + others * (q1 - effect**2) + others * (q2 - effect**2)
+    return spread / (n * m)
+
+
+@pytest.mark.parametrize(("n", "m"), [(10, 10), (10, 40), (300, 200)])
+def test_complete_separation_has_newcombes_interval(n: int, m: int) -> None:
+    found = center_effect(RankStatistics(n, m, float(n * m), 1.0, 0.0))
+    z = stats.norm.ppf(0.975)
+    low = brentq(
+        lambda t: 1 - t - z * math.sqrt(newcombe_variance(t, n, m)), 0.1, 1 - 1e-9, xtol=1e-14
+    )
+    assert (found.estimate, found.high) == (1, 1)
+    assert found.low == pytest.approx(low, rel=1e-9)
+    assert found.low < 1 - 1 / max(n, m)
+
+
+def test_limits_lie_one_margin_away_by_their_own_variance() -> None:
+    center = RankStatistics(18, 25, 180.0, 6600.0, 0.0061)
+    found = center_effect(center, level=0.9)
+    people = 43
+    inside = (found.estimate * people + 1) / (people + 2)
+    steadying = 20 / people * newcombe_variance(inside, 18, 25)
+    ratio = (0.0061 + steadying) / (newcombe_variance(found.estimate, 18, 25) + steadying)
+    for limit in (found.low, found.high):
+        error = math.sqrt(ratio * newcombe_variance(limit, 18, 25))
+        assert abs(limit - found.estimate) == pytest.approx(stats.norm.ppf(0.95) * error)
+
+
+def test_with_many_people_the_interval_is_walds() -> None:
+    rng = np.random.default_rng(4)
+    x, y = np.sort(rng.normal(size=20_000)), np.sort(rng.normal(0.4, 2, size=9_000))
+    center = rank_statistics(x, y)
+    found = center_effect(center)
+    margin = 1.959964 * math.sqrt(center.effect_variance)
+    assert found.low == pytest.approx(center.effect - margin, abs=0.02 * margin)
+    assert found.high == pytest.approx(center.effect + margin, abs=0.02 * margin)
+
+
+@settings(deadline=None)
+@given(some_center(), st.floats(0.5, 0.99))
+def test_intervals_stay_in_range_with_a_width_and_mirror_when_groups_swap(
+    center: RankStatistics, level: float
+) -> None:
+    found = center_effect(center, level)
+    assert 0 <= found.low <= found.estimate == center.effect <= found.high <= 1
+    assert found.high - found.low > 0.01
+    mirrored = center_effect(swapped(center), level)
+    assert mirrored.estimate == pytest.approx(1 - found.estimate)
+    assert (mirrored.low, mirrored.high) == pytest.approx((1 - found.high, 1 - found.low))
+    wider = center_effect(center, (level + 1) / 2)
+    assert wider.low <= found.low
+    assert wider.high >= found.high
+
+
+@settings(deadline=None)
+@given(st.lists(some_center(), min_size=1, max_size=5))
+def test_the_overall_effect_is_van_elterens_average(centers: list[RankStatistics]) -> None:
+    weights = [c.n_x * c.n_y / (c.n_x + c.n_y + 1) for c in centers]
+    found = overall_effect(centers)
+    expected = sum(w * c.effect for w, c in zip(weights, centers, strict=True)) / sum(weights)
+    assert found.estimate == pytest.approx(expected)
+    assert 0 <= found.low <= found.high <= 1
+    if len(centers) == 1:
+        assert found == center_effect(centers[0])
+
+
+def test_more_centers_narrow_the_overall_interval_by_the_square_root() -> None:
+    center = RankStatistics(80, 90, 1500.0, 80 * 90 * 171 / 3, 0.0019)
+    one, sixteen = overall_effect([center]), overall_effect([center] * 16)
+    ratio = (one.high - one.low) / (sixteen.high - sixteen.low)
+    assert ratio == pytest.approx(4, rel=0.02)
+
+
+@pytest.mark.parametrize("effect", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize("sizes", [[10], [10, 12, 15, 30]])
+def test_intervals_cover_in_small_centers(sizes: list[int], effect: float) -> None:
+    rng = np.random.default_rng(5)
+    intervals = [overall_effect(drawn_centers(rng, sizes, effect)) for _ in range(500)]
+    covered = np.mean([found.low <= effect <= found.high for found in intervals])
+    assert 0.925 <= covered <= 0.985  # .95 ± 2.5 standard errors
+
+
+def test_q_is_cochrans_in_large_centers() -> None:
+    rng = np.random.default_rng(6)
+    centers = [
+        rank_statistics(np.sort(rng.normal(size=n)), np.sort(rng.normal(0.1, spread, size=m)))
+        for n, m, spread in [(3000, 3000, 1), (2000, 8000, 5), (9000, 1500, 5), (5000, 2000, 0.2)]
+    ]
+    effects = np.array([c.effect for c in centers])
+    precision = np.array([1 / c.effect_variance for c in centers])
+    q = np.sum(precision * (effects - np.average(effects, weights=precision)) ** 2)
+    found = heterogeneity(centers)
+    assert found.df == 3
+    assert found.q == pytest.approx(q, rel=0.02)
+    assert found.p_value == pytest.approx(stats.chi2.sf(found.q, 3))
+    assert found.i2 == pytest.approx(1 - 3 / found.q)
+
+
+@pytest.mark.parametrize("effect", [0.5, 0.8])
+def test_q_keeps_its_level_in_the_papers_centers(effect: float) -> None:
+    rng = np.random.default_rng(8)
+    sizes = [307, 250, 208, 172, 143, 118, 98, 81, 67, 56]
+    rejected = [heterogeneity(drawn_centers(rng, sizes, effect)).p_value < 0.05 for _ in range(400)]
+    assert 0.02 <= np.mean(rejected) <= 0.08
+
+
+def test_one_center_and_equal_centers_are_homogeneous() -> None:
+    center = RankStatistics(30, 40, 100.0, 28400.0, 0.005)
+    one = heterogeneity([center])
+    assert (one.q, one.df, one.p_value, one.i2) == (0, 0, 1, 0)
+    same = heterogeneity([center] * 4)
+    assert (same.df, same.i2) == (3, 0)
+    assert (same.q, same.p_value) == pytest.approx((0, 1))
+
+
+@settings(deadline=None)
+@given(st.lists(some_center(), min_size=2, max_size=6))
+def test_heterogeneity_is_finite_and_blind_to_the_groups_order(
+    centers: list[RankStatistics],
+) -> None:
+    found = heterogeneity(centers)
+    assert 0 <= found.q < INF
+    assert -INF < found.log_p <= 0
+    assert 0 <= found.i2 < 1
+    assert heterogeneity([swapped(c) for c in centers]).q == pytest.approx(found.q, abs=1e-9)
+
+
+def test_opposite_separated_centers_differ_beyond_the_smallest_float() -> None:
+    up, down = (RankStatistics(900, 900, u, 4.8e8, 0.0) for u in (810_000.0, -810_000.0))
+    found = heterogeneity([up, up, down, down])
+    assert found.p_value == 0
+    assert -INF < found.log_p < -1000
+    alike = heterogeneity([up, up, up])
+    assert (alike.q, alike.p_value) == (0, 1)
+
+
+def even_points(edges: list[float], counts: list[int], per_person: int) -> FloatArray:
+    """People spread evenly over their bins, each as several points."""
+    return np.concatenate(
+        [
+            low + (np.arange(n * per_person) + 0.5) / max(n * per_person, 1) * (high - low)
+            for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ([0, 10, 12, 14, 11, 0, 0], [0, 0, 10, 13, 20, 10, 0]),
+        ([0, 10, 10, 0, 0, 0, 0], [0, 0, 0, 0, 15, 30, 0]),
+        ([0, 25, 0, 10, 0, 31, 0], [0, 12, 40, 0, 13, 0, 0]),
+    ],
+    ids=["overlapping", "apart", "with gaps"],
+)
+def test_the_shift_is_the_median_difference_of_evenly_spread_people(
+    x: list[int], y: list[int]
+) -> None:
+    edges = [-INF, 0.0, 1.0, 1.5, 4.0, 4.25, 7.0, INF]
+    bounded = [-1.0, *edges[1:-1], 8.0]
+    points_x, points_y = even_points(bounded, x, 20), even_points(bounded, y, 20)
+    differences = np.sort((points_y[:, None] - points_x).ravel())
+    found = shift(edges, x, y)
+    assert found.estimate == pytest.approx(np.median(differences), abs=0.01)
+    n, m = sum(x), sum(y)
+    outside = 0.5 - 1.959964 * math.sqrt((n + m + 1) / (12 * n * m))
+    assert found.low == pytest.approx(np.quantile(differences, outside), abs=0.03)
+    assert found.high == pytest.approx(np.quantile(differences, 1 - outside), abs=0.03)
+
+
+def test_a_bounded_outer_bin_holds_its_people_within_its_limit() -> None:
+    edges = [-0.1, 0.0, 2.0, 3.0, 4.0, 6.0, 6.1]
+    x, y = [25, 20, 10, 10, 20, 15], [15, 10, 10, 10, 30, 30]
+    differences = even_points(edges, y, 20)[:, None] - even_points(edges, x, 20)
+    assert shift(edges, x, y).estimate == pytest.approx(np.median(differences), abs=0.02)
+
+
+def laplace_table(edges: list[float], moved: float) -> tuple[FloatArray, FloatArray]:
+    """A thousand people either side, exactly as a Laplace distribution and a shifted one expect."""
+    x = 1000 * np.diff(stats.laplace.cdf(edges))
+    y = 1000 * np.diff(stats.laplace.cdf(edges, loc=moved))
+    return x, y
+
+
+def test_open_bins_go_on_like_their_neighbours() -> None:
+    edges = [-INF, *np.arange(-1.2, 1.3, 0.1), INF]
+    assert shift(edges, *laplace_table(edges, 0.4)).estimate == pytest.approx(0.4, abs=0.002)
+
+
+def test_a_sliver_beside_an_open_bin_hardly_matters() -> None:
+    edges = [-INF, -1.0, 0.0, 1.0, 2.0, INF]
+    x, y = [250.0, 300, 250, 120, 80], [150.0, 250, 250, 150, 200]
+    whole = shift(edges, x, y)
+    sliver = shift([*edges[:-2], 1.99, 2.0, INF], [*x[:-1], 0.01, x[-1]], [*y[:-1], 0, y[-1]])
+    assert sliver.estimate == pytest.approx(whole.estimate, abs=0.01)
+    assert (sliver.low, sliver.high) == pytest.approx((whole.low, whole.high), abs=0.02)
+
+
+def test_heavy_open_bins_widen_the_interval_a_little() -> None:
+    edges = [-INF, -0.7, -0.3, 0.0, 0.3, 0.7, INF]
+    fine = [-INF, *np.arange(-6, 7, 0.1), INF]
+    coarse, people = (shift(e, *laplace_table(e, 0.4)) for e in (edges, fine))
+    assert 1.05 < (coarse.high - coarse.low) / (people.high - people.low) < 1.6
+
+
+def quantile_table(
+    x: FloatArray, y: FloatArray, bins: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    interior = np.quantile(np.concatenate((x, y)), np.arange(1, bins) / bins)
+    counts = [np.bincount(np.searchsorted(interior, g), minlength=bins) for g in (x, y)]
+    return (
+        np.concatenate(([-INF], interior, [INF])),
+        counts[0].astype(float),
+        counts[1].astype(float),
+    )
+
+
+@pytest.mark.parametrize("family", ["normal", "lognormal", "standard_cauchy"])
+@pytest.mark.parametrize("moved", [0.0, 0.3, 1.0])
+def test_the_shift_of_a_table_is_near_that_of_the_people(family: str, moved: float) -> None:
+    rng = np.random.default_rng(9)
+    x, y = getattr(rng, family)(size=400), getattr(rng, family)(size=300) + moved
+    differences = np.sort((y[:, None] - x).ravel())
+    outside = 0.5 - 1.959964 * math.sqrt(701 / (12 * 400 * 300))
+    low, middle, high = np.quantile(differences, [outside, 0.5, 1 - outside])
+    found = shift(*quantile_table(x, y, 40))
+    error = (high - low) / 4
+    assert found.estimate == pytest.approx(middle, abs=0.15 * error)
+    assert found.low == pytest.approx(low, abs=0.3 * error)
+    assert found.high == pytest.approx(high, abs=0.3 * error)
+
+
+def test_the_shift_covers() -> None:
+    rng = np.random.default_rng(10)
+    found = [
+        shift(*quantile_table(rng.lognormal(size=300), rng.lognormal(size=300) + 0.5, 30))
+        for _ in range(200)
+    ]
+    covered = np.mean([interval.low <= 0.5 <= interval.high for interval in found])
+    assert 0.91 <= covered <= 0.99
+
+
+tables = st.integers(4, 12).flatmap(
+    lambda bins: st.tuples(
+        st.lists(st.floats(0.01, 5), min_size=bins - 2, max_size=bins - 2),
+        *[st.lists(st.floats(0, 30), min_size=bins, max_size=bins)] * 2,
+    )
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(tables, st.booleans(), st.floats(0.01, 100), st.floats(-50, 50))
+def test_the_shift_follows_scale_and_location_and_turns_with_the_groups(
+    table: tuple[list[float], list[float], list[float]], bounded: bool, scale: float, move: float
+) -> None:
+    widths, x, y = table
+    interior = np.concatenate(([0.0], np.cumsum(widths)))
+    outer = (-3.0, interior[-1] + 2) if bounded else (-INF, INF)
+    edges = np.concatenate(([outer[0]], interior, [outer[1]]))
+    inner_x, inner_y = [0, *np.add(x[1:-1], 1), 0], [0, *np.add(y[1:-1], 1), 0]
+    if not bounded:  # medians must lie inside
+        x, y = inner_x, inner_y
+    if sum(x) < 1 or sum(y) < 1:
+        return
+    found = shift(edges, x, y)
+    turned = shift(edges, y, x)
+    mirrored = (-found.high, -found.estimate, -found.low)
+    assert (turned.low, turned.estimate, turned.high) == pytest.approx(mirrored, rel=1e-6, abs=1e-6)
+    scaled = shift(edges * scale + move, x, y)
+    assert scaled.estimate == pytest.approx(found.estimate * scale, rel=1e-6, abs=1e-6 * scale)
+
+
+def test_narrow_bins_do_not_upset_the_shift() -> None:
+    edges = [-INF, 0.3, np.nextafter(0.3, 1), 0.5, 1.0, 1000.0, INF]
+    found = shift(edges, [10, 40, 10, 30, 10, 10], [10, 10, 10, 30, 40, 10])
+    assert 0 < found.estimate < 1000
+    same = shift(edges, [10, 40, 10, 30, 10, 10], [10, 40, 10, 30, 10, 10])
+    assert same.estimate == pytest.approx(0, abs=1e-9)
+    assert same.low < 0 < same.high
+
+
+def test_separated_groups_have_a_shift_and_few_people_no_limits() -> None:
+    edges = [-INF, 0.0, 1.0, 2.0, 10.0, 11.0, INF]
+    found = shift(edges, [0, 30, 0, 0, 0, 0], [0, 0, 0, 0, 30, 0])
+    assert found.estimate == pytest.approx(10)
+    assert 9 < found.low < 10 < found.high < 11
+    few = shift(edges, [0, 2, 0, 0, 0, 0], [0, 0, 0, 2, 0, 0])
+    assert (few.low, few.high) == (-INF, INF)
+    assert few.estimate == pytest.approx(5.5)
+
+
+@pytest.mark.parametrize(
+    ("edges", "x", "y", "message"),
+    [
+        ([-INF, 0, 1, INF], [10, 10, 10], [10, 10, 10], "at least 3 interior ones, got 2"),
+        ([-INF, 0, 2, 1, INF], [10] * 4, [10] * 4, "edges must ascend strictly"),
+        ([-INF, 0, math.nan, 1, INF], [10] * 4, [10] * 4, "edges must ascend strictly"),
+        ([-INF, 0, 1, 2, INF], [10] * 5, [10] * 5, "one more than the 5 bins"),
+        (
+            [-INF, 0, 1, 2, INF],
+            [40, 10, 10, 10],
+            [10] * 4,
+            "counts_x .* bounded bin, got 57% outside",
+        ),
+        ([0, 1, 2, 3, INF], [40, 10, 10, 10], [0, 0, 10, 20], "counts_y .* bounded bin, got 67%"),
+        ([-INF, 0, 1, 2, INF], [0] * 4, [10] * 4, "counts_x must sum to at least 1 person"),
+    ],
+)
+def test_tables_without_a_shift_are_refused_with_the_reason(
+    edges: list[float], x: list[int], y: list[int], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        shift(edges, x, y)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95.0, math.nan])
+def test_levels_outside_the_unit_interval_are_refused(level: float) -> None:
+    center = RankStatistics(10, 10, 0.0, 700.0, 0.02)
+    calls: list[Any] = [
+        lambda: center_effect(center, level),
+        lambda: overall_effect([center], level),
+        lambda: shift([0, 1, 2, 3, 4], [1] * 4, [1] * 4, level),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"level must lie in \(0, 1\)"):
+            call()
+
+
+def test_no_centers_and_disordered_limits_are_refused() -> None:
+    for call in (overall_effect, heterogeneity):
+        with pytest.raises(ValueError, match="at least one center"):
+            call([])
+    with pytest.raises(ValueError, match="must ascend"):
+        Interval(0.5, 0.6, 0.7)

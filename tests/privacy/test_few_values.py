@@ -1,0 +1,55 @@
+"""Few different values: means, SDs and ranks would be counts of single people."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from unpooled import Federation
+from unpooled.maths.mann_whitney import rank_statistics
+
+
+def test_the_mean_of_two_values_is_a_count_and_is_withheld() -> None:
+    """Ten people, one of them with a 1: the mean .1 says so."""
+    people = {
+        "few": pl.DataFrame({"v": [0.0] * 9 + [1.0]}),
+        "many": pl.DataFrame({"v": [0.0] * 40 + [1.0] * 40}),
+    }
+    assert np.mean(people["few"]["v"].to_numpy()) * 10 == pytest.approx(1)  # the attack
+    result = Federation.local(people).describe("v")
+    told = {c.center: (c.mean, c.sd) for c in result.centers}
+    assert told["few"] == (None, None)
+    assert told["many"][0] == 0.5  # both values belong to many: nothing to hide
+    assert result.groups[0].mean is None
+
+
+def test_mean_and_sd_of_three_values_decode_the_people() -> None:
+    values = np.repeat([0.0, 1.0, 2.0], [5, 4, 3])
+    splits = [
+        (a, b, 12 - a - b)
+        for a in range(13)
+        for b in range(13 - a)
+        if np.isclose(np.repeat([0, 1, 2], [a, b, 12 - a - b]).mean(), values.mean())
+        and np.isclose(np.repeat([0, 1, 2], [a, b, 12 - a - b]).std(), values.std())
+    ]
+    assert splits == [(5, 4, 3)]  # the attack
+    (center,) = Federation.local({"A": pl.DataFrame({"v": values})}).describe("v").centers
+    assert center.mean is not None
+    assert center.sd is None
+
+
+def test_ranks_of_two_values_decode_the_people_and_are_refused() -> None:
+    x, y = np.repeat([0.0, 1.0], [9, 3]), np.repeat([0.0, 1.0], [4, 8])
+    told = rank_statistics(x, y)
+    splits = [
+        (a, b)
+        for a in range(13)
+        for b in range(13)
+        if rank_statistics(np.repeat([0.0, 1.0], [12 - a, a]), np.repeat([0.0, 1.0], [12 - b, b]))
+        == told
+    ]
+    assert len(splits) <= 2  # the attack: up to swapping the two values
+    assert (3, 8) in splits
+    rows = pl.DataFrame({"v": np.concatenate([x, y]), "g": ["x"] * 12 + ["y"] * 12})
+    fed = Federation.local({"A": rows})
+    result = fed.compare("v", by="g", method="all")
+    assert [(r.center, r.reason) for r in result.refusals] == [("A", "few-values")]

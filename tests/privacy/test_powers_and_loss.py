@@ -1,0 +1,86 @@
+"""Attacks on what quantile methods release: the loss recovers values, moments must not."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from unpooled.center import Center
+from unpooled.keys import CenterKey
+from unpooled.maths.arrays import FloatArray
+from unpooled.messages import (
+    Losses,
+    LossQuestion,
+    PowersQuestion,
+    Reason,
+    decode_answer,
+    encode,
+)
+from unpooled.policy import Policy
+from unpooled.sources import open_source
+
+
+def center(values: FloatArray, policy: Policy) -> Center:
+    source = open_source(pl.DataFrame({"v": values}))
+    return Center("Haifa", source, policy, CenterKey.from_seed(1, "Haifa"))
+
+
+def recovered(haifa: Center, low: float, high: float) -> list[float]:
+    """Every value of a center: the loss at p = ½ bends at each, so halve until it is found."""
+
+    def below(points: list[float]) -> list[float]:
+        question = LossQuestion(variable="v", points=tuple(points), p=(0.5,) * len(points))
+        aggregate = decode_answer(haifa.answer(encode(question)).payload).aggregate
+        if not isinstance(aggregate, Losses):
+            return []
+        return list(aggregate.groups[0].at_most)
+
+    found: list[float] = []
+    ranges = [(low, high)]
+    while ranges:
+        middles = [(a + b) / 2 for a, b in ranges]
+        counts = below([p for a, b in ranges for p in (a, (a + b) / 2, b)])
+        if not counts:
+            return []
+        halves = []
+        for i, ((a, b), middle) in enumerate(zip(ranges, middles, strict=True)):
+            left, mid, right = counts[3 * i : 3 * i + 3]
+            for lo, hi, people in ((a, middle, mid - left), (middle, b, right - mid)):
+                if people and hi - lo < 1e-9:
+                    found += [(lo + hi) / 2] * int(people)
+                elif people:
+                    halves.append((lo, hi))
+        ranges = halves
+    return sorted(found)
+
+
+def test_the_loss_recovers_every_value_where_it_is_on_and_nothing_where_it_is_off() -> None:
+    values = np.sort(np.random.default_rng(3).gamma(4, 1, 30))
+    assert recovered(center(values, Policy()), 0, 40) == []
+    got_out = recovered(center(values, Policy(quantile_loss=True)), 0, 40)
+    assert got_out == pytest.approx(values.tolist(), abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("lambdas", "reason"),
+    [
+        ((0.0,) * 8, Reason.NOT_ALLOWED),
+        ((-1.5,), Reason.NOT_ALLOWED),
+        ((40.0,), Reason.NOT_ALLOWED),  # a huge power is the maximum
+        (tuple(np.linspace(-1, 2, 7).tolist()), Reason.TOO_MANY_POWERS),
+    ],
+)
+def test_powers_that_would_isolate_people_are_refused(
+    lambdas: tuple[float, ...], reason: Reason
+) -> None:
+    haifa = center(np.arange(29.0), Policy())
+    question = PowersQuestion(variable="v", lambdas=lambdas)
+    answer = decode_answer(haifa.answer(encode(question)).payload)
+    assert answer.aggregate is None
+    assert [refusal.reason for refusal in answer.refusals] == [reason]
+
+
+def test_a_huge_power_would_give_the_maximum_away() -> None:
+    """Why λ is bounded: the mean of (1 + x)^λ grows as the largest value alone."""
+    values = np.random.default_rng(3).gamma(4, 1, 200)
+    mean = np.mean((1 + values) ** 200.0)
+    assert (len(values) * mean) ** (1 / 200) - 1 == pytest.approx(values.max(), rel=1e-3)

@@ -1,0 +1,282 @@
+"""Comparisons over centers: pooled SciPy as the oracle, and what goes wrong."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from unpooled import Federation, Policy
+from unpooled.errors import InputError, RefusedError
+from unpooled.messages import Ranks, decode_answer
+from unpooled.results.several import SeveralComparisons
+
+ALTERNATIVES = ("two-sided", "greater", "less")
+
+
+def frame(x: Any, y: Any) -> pl.DataFrame:
+    values = np.concatenate([x, y]).astype(float)
+    return pl.DataFrame({"v": values, "g": ["x"] * len(x) + ["y"] * len(y)})
+
+
+def hospitals(seed: int = 1, ties: bool = False) -> dict[str, tuple[Any, Any]]:
+    random = np.random.default_rng(seed)
+    made = {}
+    for name, n, m in (("A", 120, 90), ("B", 60, 75), ("C", 30, 24)):
+        x, y = random.normal(0, 1, n), random.normal(0.4, 1, m)
+        made[name] = (np.round(x * 3), np.round(y * 3)) if ties else (x, y)
+    return made
+
+
+def federation(people: dict[str, tuple[Any, Any]], **kwargs: Any) -> Federation:
+    return Federation.local({name: frame(*groups) for name, groups in people.items()}, **kwargs)
+
+
+def pooled_p(x: Any, y: Any, alternative: str) -> float:
+    return float(
+        stats.mannwhitneyu(
+            y, x, alternative=alternative, method="asymptotic", use_continuity=False
+        ).pvalue
+    )
+
+
+def by_method(result: Any) -> dict[str, Any]:
+    return {test.method: test for test in result.methods}
+
+
+# --- oracles -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_with_one_center_every_center_method_is_the_pooled_test(
+    alternative: Any, ties: bool
+) -> None:
+    x, y = hospitals(ties=ties)["A"]
+    result = federation({"A": (x, y)}).compare("v", by="g", alternative=alternative, method="all")
+    for method in ("weighted", "sum"):
+        found = by_method(result)[method].p_value
+        assert found == pytest.approx(pooled_p(x, y, alternative), rel=1e-10)
+    if alternative != "two-sided":
+        assert by_method(result)["fisher"].p_value == pytest.approx(
+            pooled_p(x, y, alternative), rel=1e-10
+        )
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_with_every_value_in_a_bin_of_its_own_the_table_is_the_pooled_test(
+    alternative: Any,
+) -> None:
+    random = np.random.default_rng(8)
+
+    def people() -> tuple[Any, Any]:
+        """At least K people of each group on each value, so that each value is a bin."""
+        return tuple(np.repeat(np.arange(6.0), random.integers(10, 30, 6)) for _ in "xy")  # type: ignore[return-value]
+
+    centers = {name: people() for name in "ABC"}
+    result = federation(centers).compare("v", by="g", alternative=alternative, method="table")
+    assert result.table is not None
+    assert result.table.table.bins == 6
+    x, y = (np.concatenate([groups[i] for groups in centers.values()]) for i in (0, 1))
+    assert result.p_value == pytest.approx(pooled_p(x, y, alternative), rel=1e-10)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_sum_weighted_and_fisher_equal_independent_recomputations(ties: bool) -> None:
+    centers = hospitals(seed=4, ties=ties)
+    result = federation(centers).compare("v", by="g", alternative="greater", method="all")
+    u, variance, p = [], [], []
+    for x, y in centers.values():
+        signs = np.sign(y[None, :] - x[:, None]).sum()
+        n, m = len(x), len(y)
+        _, t = np.unique(np.concatenate([x, y]), return_counts=True)
+        total = n + m
+        correction = 1 - ((t**3 - t).sum()) / (total * (total**2 - 1))
+        u.append(signs)
+        variance.append(n * m * (total + 1) / 3 * correction)
+        p.append(pooled_p(x, y, "greater"))
+    pairs = np.array([len(x) * len(y) for x, y in centers.values()])
+    weights = pairs / np.sqrt(variance)
+    z = np.array(u) / np.sqrt(variance)
+    expected = {
+        "sum": stats.norm.sf(sum(u) / np.sqrt(sum(variance))),
+        "weighted": stats.norm.sf((weights * z).sum() / np.sqrt((weights**2).sum())),
+        "fisher": stats.combine_pvalues(p, method="fisher").pvalue,
+    }
+    for method, value in expected.items():
+        assert by_method(result)[method].p_value == pytest.approx(value, rel=1e-9)
+
+
+def test_tiny_p_values_stay_finite_and_ordered() -> None:
+    logs = []
+    for shift in (1, 2, 4, 8):
+        random = np.random.default_rng(2)
+        centers = {name: (random.normal(0, 1, 800), random.normal(shift, 1, 800)) for name in "ABC"}
+        result = federation(centers).compare("v", by="g", method="all")
+        assert all(np.isfinite(test.log10_p) for test in result.methods)
+        logs.append(result.log10_p)
+    assert logs == sorted(logs, reverse=True)
+    assert logs[-1] < -300
+    assert result.p_value == 0.0 or result.p_value < 1e-300
+
+
+# --- the result --------------------------------------------------------------------------------
+
+
+def test_each_center_says_only_five_numbers_and_how_many_values() -> None:
+    fed = federation(hospitals())
+    fed.compare("v", by="g", groups=("x", "y"))
+    assert len(fed.releases) == 3  # one parallel round
+    for release in fed.releases:
+        aggregate = decode_answer(release.payload).aggregate
+        assert isinstance(aggregate, Ranks)
+
+
+def test_the_result_has_the_shape_of_the_contract() -> None:
+    told = federation(hospitals()).compare("v", by="g", method="all").to_dict()
+    assert {"value", "by", "groups", "alternative", "recommended", "methods", "effect"} <= set(told)
+    assert {"shift", "heterogeneity", "centers", "refusals"} <= set(told)
+    assert [row["method"] for row in told["methods"]] == ["weighted", "sum", "fisher", "table"]
+    assert set(told["methods"][0]) >= {"method", "statistic", "p_value", "log10_p"}
+    assert set(told["effect"]) == set(told["shift"]) == {"estimate", "low", "high"}
+    assert set(told["heterogeneity"]) == {"q", "df", "p_value", "i2"}
+    assert told["recommended"] == "weighted"
+
+
+def test_the_effect_and_the_shift_point_the_same_way_and_swap_with_the_groups() -> None:
+    fed = federation(hospitals(), seed=3)
+    one = fed.compare("v", by="g", groups=("x", "y"), method="all")
+    two = fed.compare("v", by="g", groups=("y", "x"), method="all")
+    assert one.effect is not None
+    assert two.effect is not None
+    assert one.shift is not None
+    assert two.shift is not None
+    assert one.effect.estimate > 0.5
+    assert one.effect.estimate + two.effect.estimate == pytest.approx(1)
+    assert one.shift.low < 0.4 < one.shift.high
+    assert one.shift.estimate == pytest.approx(-two.shift.estimate, abs=1e-6)
+    assert one.p_value == pytest.approx(two.p_value)
+
+
+def test_a_center_without_one_of_the_groups_is_left_out_and_named() -> None:
+    centers = hospitals()
+    centers["D"] = (np.arange(30.0), np.arange(4.0))
+    result = federation(centers).compare("v", by="g")
+    assert [c.center for c in result.centers] == ["A", "B", "C"]
+    assert [(r.center, r.group, r.reason) for r in result.refusals] == [("D", "y", "too-small")]
+
+
+def test_groups_that_no_center_has_both_of_can_be_compared_by_the_table_alone() -> None:
+    random = np.random.default_rng(3)
+    fed = Federation.local(
+        {
+            "A": frame(random.normal(0, 1, 300), []),
+            "B": frame([], random.normal(1, 1, 300)),
+        }
+    )
+    with pytest.raises(RefusedError, match="Hint: method='table'"):
+        fed.compare("v", by="g", groups=("x", "y"))
+    result = fed.compare("v", by="g", groups=("x", "y"), method="all")
+    assert [test.method for test in result.methods] == ["table"]
+    assert result.recommended == "table"
+    assert result.effect is None
+    assert result.p_value < 1e-6
+
+
+# --- several variables -------------------------------------------------------------------------
+
+
+def test_several_variables_give_one_row_each_with_adjusted_p_values() -> None:
+    random = np.random.default_rng(6)
+    rows = {"g": ["x"] * 80 + ["y"] * 80, "name": ["Smith"] * 160}
+    for i, shift in enumerate((0.0, 0.6, 1.0)):
+        rows[f"v{i}"] = np.concatenate(  # type: ignore[assignment]
+            [random.normal(0, 1, 80), random.normal(shift, 1, 80)]
+        )
+    fed = Federation.local({"A": pl.DataFrame(rows)})
+    several = fed.compare(["v0", "v1", "v2", "name"], by="g")
+    assert isinstance(several, SeveralComparisons)
+    told = several.to_dict()
+    p = [row["p_value"] for row in told["rows"]]
+    bh = stats.false_discovery_control(p)
+    assert [row["benjamini_hochberg"] for row in told["rows"]] == pytest.approx(bh)
+    order = np.argsort(p)
+    holm = np.maximum.accumulate(np.minimum(1, np.array(p)[order] * np.array([3, 2, 1])))
+    assert np.array([row["holm"] for row in told["rows"]])[order] == pytest.approx(holm)
+    assert [problem["value"] for problem in told["problems"]] == ["name"]
+    assert "left out: name" in str(several)
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+
+def test_one_group_three_groups_and_none() -> None:
+    rows = pl.DataFrame({"v": np.arange(90.0), "g": ["a", "b", "c"] * 30, "one": ["a"] * 90})
+    fed = Federation.local({"A": rows})
+    with pytest.raises(InputError, match="needs two groups of 'one', got only 'a'"):
+        fed.compare("v", by="one")
+    with pytest.raises(InputError, match=r"got a, b, c. Hint: groups=\('a', 'b'\)"):
+        fed.compare("v", by="g")
+    with pytest.raises(InputError, match="compare needs by"):
+        fed.compare("v")
+    assert fed.compare("v", by="g", groups=("a", "c")).p_value > 0.5
+
+
+def test_unknown_methods_and_alternatives() -> None:
+    fed = federation(hospitals())
+    with pytest.raises(InputError, match="weighted, sum, fisher, table or all, got 'welch'"):
+        fed.compare("v", by="g", method="welch")
+    with pytest.raises(InputError, match="two-sided, greater or less, got 'larger'"):
+        fed.compare("v", by="g", alternative="larger")  # type: ignore[call-overload]
+    with pytest.raises(InputError, match="at least one variable"):
+        fed.compare([], by="g")
+    with pytest.raises(InputError, match="variables must differ"):
+        fed.compare(["v", "v"], by="g")
+
+
+def test_identical_groups_have_p_of_about_one() -> None:
+    x = np.random.default_rng(1).normal(size=60)
+    result = federation({"A": (x, x), "B": (x, x)}).compare("v", by="g", method="all")
+    for test in result.methods:
+        if test.method != "fisher":
+            assert test.p_value == pytest.approx(1)
+    assert result.effect is not None
+    assert result.effect.estimate == 0.5
+
+
+def test_all_ties_give_one_with_a_note_and_never_nan() -> None:
+    centers = {name: (np.ones(30), np.ones(40)) for name in "AB"}
+    result = federation(centers).compare("v", by="g", method="all")
+    for test in result.methods:
+        assert test.p_value == 1.0
+        assert test.note is not None
+    assert result.effect is not None
+    assert result.effect.estimate == 0.5
+    assert result.shift is None
+    assert "nan" not in str(result).lower()
+
+
+def test_no_usable_center_is_a_refusal_with_names() -> None:
+    fed = federation({"A": (np.arange(5.0), np.arange(30.0)), "B": (np.arange(4.0), [])})
+    with pytest.raises(InputError, match="no center has enough people in 'x'"):
+        fed.compare("v", by="g", groups=("x", "y"), method="all")
+
+
+def test_few_values_of_few_people_are_refused_and_the_table_goes_on() -> None:
+    """Ten people with two values: U and its variance would give the split away."""
+    centers = {
+        "A": (np.repeat([0.0, 1.0], [40, 30]), np.repeat([0.0, 1.0], [20, 50])),
+        "B": (np.repeat([0.0, 1.0], [9, 1]), np.repeat([0.0, 1.0], [4, 6])),
+    }
+    result = federation(centers).compare("v", by="g", method="all")
+    assert [c.center for c in result.centers] == ["A"]
+    assert ("B", "few-values") in {(r.center, r.reason) for r in result.refusals}
+    assert result.table is not None
+    assert result.table.counts.sum() == 160
+
+
+def test_a_policys_k_holds_for_ranks() -> None:
+    fed = federation({"A": (np.arange(15.0), np.arange(30.0))}, policy=Policy(k=20))
+    with pytest.raises(InputError, match="no center has enough people in 'x'"):
+        fed.compare("v", by="g", groups=("x", "y"))
