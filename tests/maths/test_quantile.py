@@ -128,9 +128,7 @@ def test_lambda_has_the_highest_correlation(table: tuple[FloatArray, FloatArray]
 
 @settings(max_examples=100, deadline=None)
 @given(tables())
-def test_yj_quantiles_rise_with_p_and_mirror_the_table(
-    table: tuple[FloatArray, FloatArray],
-) -> None:
+def test_yj_quantiles_rise_with_p_and_mirror(table: tuple[FloatArray, FloatArray]) -> None:
     edges, counts = table
     if np.count_nonzero(counts) < 4:
         return
@@ -141,8 +139,10 @@ def test_yj_quantiles_rise_with_p_and_mirror_the_table(
     assert mirrored.correlation == pytest.approx(result.correlation, abs=1e-9)
     if abs(mirrored.lam + result.lam - 2) < 1e-6:  # else two λ are as good as each other
         tolerance = 1e-4 * float(np.ptp(edges[1:-1]))
-        near = np.abs(mirrored.estimate[::-1] + result.estimate) <= tolerance
-        assert np.all(near | result.extrapolated)
+        given = ~(result.extrapolated | result.unsupported)
+        assert mirrored.estimate[::-1][given] == pytest.approx(
+            -result.estimate[given], abs=tolerance
+        )
 
 
 @pytest.mark.parametrize(
@@ -286,13 +286,13 @@ def test_fifteen_hundred_people_take_few_rounds() -> None:
     x = np.sort(np.random.default_rng(1).gamma(4, 1, 1501))
     result = minimise_loss(lambda q, at: pinball(x, q, at), P, -1e6, 1e6)
     assert result.estimate == pytest.approx(np.quantile(x, P, method="inverted_cdf"), rel=1e-9)
-    assert result.rounds <= 9
+    assert result.rounds <= 12
 
 
 def test_the_search_needs_ends_around_the_quantile() -> None:
     x = np.arange(10.0)
     for low, high in ((5.0, 20.0), (-5.0, 2.0)):
-        with pytest.raises(ValueError, match=r"must enclose the 0\.42 quantile"):
+        with pytest.raises(ValueError, match=r"enclose the 0\.42 quantile"):
             minimise_loss(lambda q, at: pinball(x, q, at), 0.42, low, high)
     with pytest.raises(ValueError, match="finite and increase"):
         minimise_loss(lambda q, at: pinball(x, q, at), 0.5, -INF, 2)

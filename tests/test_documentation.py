@@ -1,0 +1,67 @@
+"""Documents are true: every command, option, setting and reason is documented."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import typer.main
+
+from unpooled.cli import app
+from unpooled.messages import Reason
+from unpooled.policy import Policy
+from unpooled.variables import Variable
+
+ROOT = Path(__file__).parents[1]
+TEXT = "\n".join(
+    path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+)
+
+
+def commands(command: Any, name: str = "unpooled") -> list[tuple[str, Any]]:
+    if hasattr(command, "commands"):
+        return [
+            found
+            for part, child in command.commands.items()
+            for found in commands(child, f"{name} {part}")
+        ]
+    return [(name, command)]
+
+
+ALL = commands(typer.main.get_command(app))
+
+
+@pytest.mark.parametrize("name", [name for name, _ in ALL])
+def test_every_command_is_documented(name: str) -> None:
+    assert f"`{name}" in TEXT or f"\n{name}" in TEXT
+
+
+@pytest.mark.parametrize(
+    "option",
+    sorted({o for _, c in ALL for p in c.params for o in p.opts if o.startswith("--")}),
+)
+def test_every_option_is_documented(option: str) -> None:
+    assert f"`{option}" in TEXT or f" {option}" in TEXT
+
+
+@pytest.mark.parametrize(
+    "name", [f.name for kind in (Policy, Variable) for f in msgspec.structs.fields(kind)]
+)
+def test_every_setting_is_documented(name: str) -> None:
+    assert f"`{name}`" in TEXT
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_reason_for_a_refusal_is_documented(reason: Reason) -> None:
+    assert f"`{reason.value}`" in TEXT
+
+
+def test_every_dependency_is_justified() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    for requirement in wanted:
+        name = requirement.split(">")[0]
+        assert f"| {name} |" in page, name

@@ -1,0 +1,138 @@
+"""Reports: one file, no network, every chart there; looked at in a real browser."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.azpro import write_azpro
+from unpooled import Federation
+from unpooled.cli import main
+from unpooled.demo import VARIABLES, write_hospitals
+
+CHROMIUM = shutil.which("chromium")
+FIGURES = {"los": 4, "age75": 4}  # forest, histogram, cdf, box plot
+
+
+@pytest.fixture(scope="module")
+def azpro_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two variables, 17 centers, one command."""
+    folder = tmp_path_factory.mktemp("azpro")
+    data = write_azpro(folder / "azpro.csv")
+    report = folder / "azpro.html"
+    with pytest.raises(SystemExit) as stopped:
+        main(
+            [
+                "compare",
+                "los",
+                "age75",
+                "--by",
+                "procedure",
+                "--groups",
+                "PTCA",
+                "CABG",
+                "--centers",
+                str(data),
+                "--center-column",
+                "hospital",
+                "--report",
+                str(report),
+            ]
+        )
+    assert not stopped.value.code
+    return report
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Any]:
+    """A page of a real browser with its network off."""
+    if CHROMIUM is None:
+        pytest.skip("needs chromium: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        context = browser.new_context(offline=True)
+        opened = context.new_page()
+        yield opened
+        browser.close()
+
+
+@pytest.mark.browser
+def test_every_chart_is_seen_with_the_network_off(page: Any, azpro_report: Path) -> None:
+    asked: list[str] = []
+    problems: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text))
+    page.goto(azpro_report.as_uri())
+    figures = page.locator("figure svg")
+    assert figures.count() == 1 + sum(FIGURES.values())
+    for i in range(figures.count()):
+        box = figures.nth(i).bounding_box()
+        assert box["width"] > 200
+        assert box["height"] > 40
+        assert figures.nth(i).locator("path").count() > 3
+    assert asked == [azpro_report.as_uri()]
+    assert problems == []
+
+
+@pytest.mark.browser
+def test_a_person_sees_the_answer_and_what_left(page: Any, azpro_report: Path) -> None:
+    page.goto(azpro_report.as_uri())
+    text = page.locator("main").inner_text()
+    assert "weighted (recommended)" in text
+    assert "H01, PTCA: fewer than 10 people (too-small)" in text
+    assert "P(CABG > PTCA)" in text
+    page.locator("summary", has_text="H01").first.click()
+    assert '"say":"' in page.locator("details[open] pre").first.inner_text()
+
+
+def test_a_report_names_no_address_and_loads_nothing(azpro_report: Path) -> None:
+    markup = azpro_report.read_text()
+    addresses = set(re.findall(r"https?://[^\s\"'<)]+", markup))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert "<script" not in markup
+    assert "<link" not in markup
+
+
+def test_every_result_can_be_reported(tmp_path: Path) -> None:
+    files = write_hospitals(tmp_path)
+    fed = Federation.local(files, variables=VARIABLES, seed=7)
+    results: dict[str, Any] = {
+        "table": fed.table("crp", by="arm"),
+        "describe": fed.describe("crp", by="arm"),
+        "compare": fed.compare("crp", by="arm", method="all"),
+        "weighted": fed.compare("crp", by="arm"),
+        "quantiles": fed.quantiles("crp", by="arm", method=["yj-table", "yj-grid"]),
+        "one": fed.quantiles("crp", method="yj-likelihood"),
+        "several": fed.quantiles(["crp", "age"], by="arm"),
+        "many": fed.compare(["crp", "age"], by="arm"),
+    }
+    for name, result in results.items():
+        markup = result.report(tmp_path / f"{name}.html").read_text()
+        assert markup.count("<svg") >= 1, name
+        assert "Everything that left the centers" in markup
+        assert "seed of the boundaries" in markup
+        assert "K = 10: Haifa, Lausanne, Milan, Oslo, Porto" in markup
+        assert "crp" in result._repr_html_()
+        assert "crp" in str(result)
+        assert result.chart().to_dict()
+
+
+def test_names_from_the_data_are_escaped(tmp_path: Path) -> None:
+    import polars as pl
+
+    rows = pl.DataFrame({"v": [float(i) for i in range(60)], "g": ["<b>x</b>", "y&z"] * 30})
+    fed = Federation.local({"<i>A</i>": rows})
+    result = fed.compare("v", by="g", method="all")
+    markup = result.report(tmp_path / "r.html").read_text()
+    assert "<b>x" not in markup
+    assert "<i>A" not in markup
+    assert "<b>x" not in result._repr_html_()
