@@ -5,8 +5,11 @@ people of them, count each group, and give the sorted values of those with at le
 Nothing here leaves the center by itself.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from math import isinf
+
+import numpy as np
 
 from unpooled import where
 from unpooled.errors import WhereError
@@ -38,7 +41,7 @@ class Size:
     missing: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cohort:
     """The selected people of one variable, by group; values are read when first needed."""
 
@@ -46,36 +49,57 @@ class Cohort:
     people: str  # SQL: a row per person, columns v (value) and g (group)
     parameters: tuple[object, ...]
     declared: Variable
+    _sizes: dict[str, Size] = field(default_factory=dict)
     _values: dict[str, FloatArray] = field(default_factory=dict)
 
-    @cached_property
-    def sizes(self) -> dict[str, Size]:
-        """Every group that is there, and how many people it has."""
+    def every_size(self) -> dict[str, Size]:
+        """Every group that is there, and how many people it has; no value is kept."""
         rows = self.source.rows(
-            f"SELECT g, count(*), count(v), bool_or(isinf(v)), min(v), max(v) "
+            f"SELECT g, count(*), count(v), min(v), max(v) "
             f"FROM ({self.people}) WHERE g IS NOT NULL GROUP BY g ORDER BY g",
             self.parameters,
         )
-        lower, upper = self.declared.lower, self.declared.upper
-        for _, _, n, infinite, least, most in rows:
-            if infinite:
-                raise RefusedQuestion(Reason.NOT_FINITE)
-            if n and (
-                (lower is not None and least < lower) or (upper is not None and most > upper)
-            ):
-                raise RefusedQuestion(Reason.OUTSIDE_LIMITS)
-        return {group: Size(n=n, missing=rows_ - n) for group, rows_, n, *_ in rows}
+        for _, _, n, least, most in rows:
+            if n:
+                self._check(least, most)
+        return {group: Size(n=n, missing=count - n) for group, count, n, *_ in rows}
 
-    def values(self, group: str) -> FloatArray:
-        """The group's values, sorted."""
-        if group not in self._values:
-            fetched = self.source.fetch(
-                f"SELECT v FROM ({self.people}) WHERE g = ? AND v IS NOT NULL",
-                (*self.parameters, group),
-            )["v"]
-            fetched.sort()
-            self._values[group] = fetched
-        return self._values[group]
+    def sizes(self, groups: Sequence[str]) -> list[Size]:
+        """How many people each group has."""
+        self._read(groups)
+        return [self._sizes[group] for group in groups]
+
+    def values(self, groups: Sequence[str]) -> list[FloatArray]:
+        """Each group's values, sorted."""
+        self._read(groups)
+        return [self._values[group] for group in groups]
+
+    def _read(self, groups: Sequence[str]) -> None:
+        """Read the groups that were not read before, in one query."""
+        new = [group for group in groups if group not in self._values]
+        if not new:
+            return
+        codes = " ".join(f"WHEN ? THEN {code}" for code in range(len(new)))
+        read = self.source.fetch(
+            f"SELECT coalesce(v, 'NaN'::DOUBLE) AS v, CAST(CASE g {codes} END AS SMALLINT) AS code "
+            f"FROM ({self.people}) WHERE g IN ({', '.join('?' * len(new))})",
+            (*new, *self.parameters, *new),
+        )
+        for code, group in enumerate(new):
+            own = read["v"][read["code"] == code]
+            own.sort()  # missing values, which are NaN here, come last
+            n = len(own) - int(np.isnan(own).sum())
+            if n:
+                self._check(own[0], own[n - 1])
+            self._sizes[group] = Size(n=n, missing=len(own) - n)
+            self._values[group] = own[:n]
+
+    def _check(self, least: float, most: float) -> None:
+        if isinf(least) or isinf(most):
+            raise RefusedQuestion(Reason.NOT_FINITE)
+        lower, upper = self.declared.lower, self.declared.upper
+        if (lower is not None and least < lower) or (upper is not None and most > upper):
+            raise RefusedQuestion(Reason.OUTSIDE_LIMITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +108,17 @@ class Selection:
 
     cohort: Cohort
     rule: Rule
-    groups: tuple[str, ...]
+    people: dict[str, int]  # group → how many
     refusals: tuple[Refusal, ...]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that may be answered for."""
+        return tuple(self.people)
 
     def values(self) -> list[FloatArray]:
         """The sorted values of each group."""
-        return [self.cohort.values(group) for group in self.groups]
+        return self.cohort.values(self.groups)
 
 
 def select(cohort: Cohort, question: CohortQuestion, policy: Policy) -> Selection:
@@ -97,26 +126,29 @@ def select(cohort: Cohort, question: CohortQuestion, policy: Policy) -> Selectio
     k = policy.k if question.k is None else question.k
     if k < policy.k:
         raise RefusedQuestion(Reason.K_BELOW_POLICY, limit=policy.k)
-    sizes = cohort.sizes
-    if not sizes and question.groups is None:
+    sizes = _sizes(cohort, question)
+    if not sizes:
         raise RefusedQuestion(Reason.ABSENT if policy.zero_cells else Reason.TOO_SMALL, limit=k)
-    if question.by is None:
-        asked: tuple[str, ...] = (EVERYBODY,)
-    else:
-        asked = question.groups if question.groups is not None else tuple(sizes)
-    groups, refusals = [], []
-    for group in asked:
-        reason = _judge_size(sizes.get(group, Size(0, 0)), k, policy.zero_cells)
+    people, refusals = {}, []
+    for group, size in sizes.items():
+        reason = _judge_size(size, k, policy.zero_cells)
         if reason is None:
-            groups.append(group)
+            people[group] = size.n
         elif question.by is None:
             raise RefusedQuestion(reason, limit=k)
         elif question.groups is not None:  # a group that nobody named stays unnamed
             refusals.append(Refusal(reason=reason, name=group, limit=k))
-    if not groups and not refusals:
+    if not people and not refusals:
         raise RefusedQuestion(Reason.TOO_SMALL, limit=k)
     rule = Rule(k=k, zeros=policy.zero_cells)
-    return Selection(cohort, rule, tuple(groups), tuple(refusals))
+    return Selection(cohort, rule, people, tuple(refusals))
+
+
+def _sizes(cohort: Cohort, question: CohortQuestion) -> dict[str, Size]:
+    if question.by is not None and question.groups is None:
+        return cohort.every_size()
+    asked = (EVERYBODY,) if question.groups is None else question.groups
+    return dict(zip(asked, cohort.sizes(asked), strict=True))
 
 
 def _judge_size(size: Size, k: int, zeros: bool) -> Reason | None:

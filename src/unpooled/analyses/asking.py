@@ -63,8 +63,7 @@ def _label(group: object) -> str:
 
 def summarise_sizes(selection: Selection) -> Sizes:
     """How many people each group has (at a center)."""
-    sizes = selection.cohort.sizes
-    return Sizes(sizes=tuple(Size(group=g, n=sizes[g].n) for g in selection.groups))
+    return Sizes(sizes=tuple(Size(group=g, n=n) for g, n in selection.people.items()))
 
 
 def summarise_catalogue(source: Source, policy: Policy) -> Catalogue:

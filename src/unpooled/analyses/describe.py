@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from unpooled.analyses.asking import Request, refuse, take_attendance
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
+from unpooled.maths.arrays import FloatArray
 from unpooled.maths.moments import MeanSD, Welch, pool, telling_values, welch
 from unpooled.messages import GroupMoments, Moments, MomentsQuestion
 from unpooled.policy import MEAN_NEEDS, SD_NEEDS
@@ -16,14 +17,15 @@ from unpooled.results.refusals import center_refusals
 
 def summarise_moments(selection: Selection) -> Moments:
     """Each group's moments, without what would give single people away."""
-    return Moments(moments=tuple(_group_moments(selection, g) for g in selection.groups))
+    people = zip(selection.groups, selection.values(), strict=True)
+    return Moments(moments=tuple(_group_moments(selection, g, values) for g, values in people))
 
 
-def _group_moments(selection: Selection, group: str) -> GroupMoments:
-    values = selection.cohort.values(group)
+def _group_moments(selection: Selection, group: str, values: FloatArray) -> GroupMoments:
     k = selection.rule.k
     moments = MeanSD.of(values)
-    missing = selection.cohort.sizes[group].missing
+    (size,) = selection.cohort.sizes([group])
+    missing = size.missing
     telling = telling_values(values, k)
     return GroupMoments(
         group=group,

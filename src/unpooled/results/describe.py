@@ -141,4 +141,6 @@ class DescribeResult:
 
 
 def _missing(group: GroupDescription) -> str:
-    return f"≥ {group.missing}" if group.missing_hidden else str(group.missing)
+    """A hidden center has at least one person without a value."""
+    least = group.missing + group.missing_hidden
+    return f"≥ {least}" if group.missing_hidden else str(least)
