@@ -102,6 +102,10 @@ def test_ledgers_are_shown_and_verified(
     first = json.loads(run(capsys, "ledger", "show", str(file), "--json").splitlines()[0])
     assert first["center"] == "Porto"
     assert "is sound" in run(capsys, "ledger", "verify", str(file))
+    whole = file.read_bytes()
+    file.write_bytes(whole + b'{"number":')
+    assert "cut-" in run(capsys, "ledger", "mend", str(file))
+    assert file.read_bytes() == whole
     damaged = file.read_bytes().replace(b"crp", b"CRP", 1)
     file.write_bytes(damaged)
     with pytest.raises(SystemExit) as stopped:

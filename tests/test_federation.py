@@ -360,6 +360,16 @@ def test_ledgers_hold_the_very_bytes_that_left(tmp_path: Path) -> None:
     assert verify(tmp_path / "Haifa.ledger").ok
 
 
+def test_a_closed_federation_lets_go_of_its_ledgers(tmp_path: Path) -> None:
+    frames = {"St. Mary/West": hospital(1, 60, 60)}
+    with Federation.local(frames, ledger=tmp_path) as fed:
+        fed.describe("los")
+        with pytest.raises(LedgerError, match="one writer at a time"):
+            Federation.local(frames, ledger=tmp_path)
+    Federation.local(frames, ledger=tmp_path).close()
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".key", ".ledger"]
+
+
 class Garbage:
     """A link to one center that answers well and one that does not."""
 
@@ -372,6 +382,9 @@ class Garbage:
     def ask(self, question: bytes, centers: Any) -> dict[str, bytes]:
         answers = {"Haifa": self.haifa.answer(question).payload, "Bern": self.payload}
         return {name: answers[name] for name in centers}
+
+    def close(self) -> None:
+        self.haifa.ledger.close()
 
 
 @pytest.mark.parametrize(

@@ -261,6 +261,14 @@ def ledger_verify(
         raise typer.Exit(1)
 
 
+@ledger_app.command("mend")
+def ledger_mend(file: Annotated[Path, typer.Argument(help="A center's ledger.")]) -> None:
+    """Set a last line that a crash cut short aside, so that the ledger can go on."""
+    from unpooled.ledger import mend
+
+    print(f"the cut line was moved to {mend(file)}")
+
+
 def _fields(entry: object) -> dict[str, Any]:
     import msgspec
 

@@ -29,6 +29,10 @@ class Link(Protocol):
         """Put one question to these centers; the payload of each one's release."""
         ...
 
+    def close(self) -> None:
+        """Let go of whatever the link holds."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Received:

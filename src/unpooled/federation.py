@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import overload
+from urllib.parse import quote
 
 from unpooled.analyses.asking import Request
 from unpooled.analyses.compare import run_compare
@@ -107,6 +108,16 @@ class Federation:
         sources = open_source(data).split(center)
         chosen = _policy(policy, k, person, per_person)
         return cls(_local_link(sources, chosen, variables, ledger, seed), variables, seed)
+
+    def close(self) -> None:
+        """Let go of the ledgers' files; a federation can also be used in a `with`."""
+        self._coordinator.link.close()
+
+    def __enter__(self) -> "Federation":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def centers(self) -> tuple[str, ...]:
@@ -315,7 +326,7 @@ def _local_link(
         folder.mkdir(parents=True, exist_ok=True)
     centers = []
     for name, source in sources.items():
-        file = None if folder is None else folder / f"{name}.ledger"
+        file = None if folder is None else folder / f"{quote(name, safe=' ')}.ledger"
         if file is not None:
             key = CenterKey.load_or_create(file.with_suffix(".key"))
         else:

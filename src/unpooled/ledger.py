@@ -275,7 +275,7 @@ def _digest(line: bytes) -> str:
 
 def _decoded(line: bytes, kind: type[_Line], place: str = "") -> _Line:
     if line and not line.endswith(b"\n"):
-        raise LedgerError(f"{place}cut short, as by a crash; unpooled.ledger.mend sets it aside")
+        raise LedgerError(f"{place}cut short, as by a crash; `unpooled ledger mend` sets it aside")
     try:
         return msgspec.json.decode(line, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
@@ -44,6 +44,7 @@ FAMILIES: dict[str, Draw] = {
     "normal, negative": lambda random: random.normal(-50, 10, 1500),
     "counts": lambda random: random.poisson(4, 1500).astype(np.float64),
     "t3": lambda random: random.standard_t(3, 1500),
+    "uniform": lambda random: random.uniform(0, 10, 1500),
     "left-skewed": lambda random: 10 - random.gamma(4, 1, 1500),
 }
 
@@ -62,9 +63,6 @@ def centers_of(x: FloatArray, digits: int | None = None) -> Callable[[FloatArray
 def standard_error(x: FloatArray, lam: float) -> float:
     left, middle, right = (stats.yeojohnson_llf(lam + k, x).item() for k in (-1e-3, 0, 1e-3))
     return float(1e-3 / np.sqrt(2 * middle - left - right))
-
-
-# --- the transformation ------------------------------------------------------------------------
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), lambdas)
@@ -130,9 +128,6 @@ def test_what_is_not_finite_is_an_error() -> None:
         transform([1e200], 2.0)
 
 
-# --- moments and likelihood --------------------------------------------------------------------
-
-
 @settings(deadline=None)
 @given(st.lists(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=9), min_size=1, max_size=5))
 def test_pooled_moments_are_those_of_all_people(centers: list[list[float]]) -> None:
@@ -167,9 +162,6 @@ def test_moments_that_cannot_be() -> None:
         fit_grid(power_moments([3.0, 3.0, 3.0], DEFAULT_GRID))
     with pytest.raises(ValueError, match="read-only"):
         good.mean[0] = 1.0
-
-
-# --- fits --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -210,8 +202,9 @@ def test_one_pass_is_within_a_hundredth_of_a_standard_error(family: str, seed: i
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_five_digits_cost_little(family: str) -> None:
-    x = FAMILIES[family](np.random.default_rng(4))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_five_digits_cost_little(family: str, seed: int) -> None:
+    x = FAMILIES[family](np.random.default_rng(seed))
     lam = float(np.clip(stats.yeojohnson(x)[1], -1, 2))
     allowed = 0.05 * standard_error(x, lam)
     assert abs(fit_grid(centers_of(x, digits=5)(DEFAULT_GRID)).lam - lam) < allowed
@@ -229,8 +222,7 @@ def test_rounding_to_significant_digits_is_found_out() -> None:
     parts = [short(power_moments(part, DEFAULT_GRID)) for part in np.split(x, 5)]
     with pytest.raises(ValueError, match=r"contradiction. Hint: round_moments"):
         fit_grid(pool(parts))
-    whole = centers_of(x)(DEFAULT_GRID)
-    exact, rounded = fit_grid(whole), fit_grid(centers_of(x, digits=5)(DEFAULT_GRID))
+    exact, rounded = (fit_grid(centers_of(x, digits)(DEFAULT_GRID)) for digits in (None, 5))
     assert rounded.quantile([0.02, 0.98]) == pytest.approx(exact.quantile([0.02, 0.98]), rel=1e-4)
 
 
@@ -239,6 +231,7 @@ odd = st.one_of(st.integers(-3, 9).map(float), st.floats(-1e4, 1e4))
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(odd, min_size=2, max_size=40))
+@example([-1e6] * 29 + [1e6])
 def test_no_sample_is_too_odd_for_the_fits(values: list[float]) -> None:
     x = np.array(values)
     if np.ptp(x) < 1e-3:
@@ -250,25 +243,25 @@ def test_no_sample_is_too_odd_for_the_fits(values: list[float]) -> None:
     found = optimize.minimize_scalar(loss, bounds=(-1, 2), method="bounded")
     best = min(found.fun, loss(-1.0), loss(2.0))
     fit = fit_likelihood(lambda asked: power_moments(x, asked))
-    assert -1 <= fit.lam <= 2
     assert loss(fit.lam) <= best + 1e-4
-    assert fit.rounds <= 9
     assert loss(fit_grid(power_moments(x, DEFAULT_GRID)).lam) <= best + 0.05
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_flat_likelihood_is_not_searched_too_closely(seed: int) -> None:
+    x = np.random.default_rng(seed).exponential(1e-5, 1000)
+    assert fit_likelihood(centers_of(x)).lam == fit_grid(centers_of(x)(DEFAULT_GRID)).lam == -1
 
 
 def test_a_bound_is_flagged_and_bounds_can_be_moved() -> None:
     x = 42 - np.random.default_rng(6).gamma(1.5, 2, 800)
-    fit = fit_likelihood(centers_of(x))
-    assert (fit.lam, fit.at_bound) == (2.0, True)
-    assert fit_grid(centers_of(x)(DEFAULT_GRID)).at_bound
+    for fit in (fit_likelihood(centers_of(x)), fit_grid(centers_of(x)(DEFAULT_GRID))):
+        assert (fit.lam, fit.at_bound) == (2.0, True)
     wide = fit_likelihood(centers_of(x), bounds=(-1.0, 12.0))
     assert wide.lam == pytest.approx(stats.yeojohnson(x)[1], abs=1e-6)
     assert not wide.at_bound
     with pytest.raises(ValueError, match="bounds must be two increasing"):
         fit_likelihood(centers_of(x), bounds=(1.0, 1.0))
-
-
-# --- quantiles ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["id"]))
@@ -296,9 +289,9 @@ def test_a_quantile_out_of_range_is_nan() -> None:
 
 
 def test_a_quantile_that_cantelli_rules_out_is_nan() -> None:
-    """λ = 2 on 0 .. 10: mean − 2.05 sd is −20 there, whose inverse would be −5e8."""
+    """λ = 2 and values 0 or 10: mean − 2.05 sd is −31.5 there, and its inverse −5e13."""
     x = np.repeat([0.0, 10.0], [750, 750])
     z = transform(x, 2.0)
     fit = YeoJohnsonFit(2.0, z.mean(), z.std(), x.mean(), x.std(), 1, at_bound=True)
-    assert inverse(fit.mean - 2.05 * fit.sd, 2.0) < -1e8
+    assert inverse(fit.mean - 2.05 * fit.sd, 2.0) < -1e13
     assert np.isnan(fit.quantile([0.02, 0.5])).tolist() == [True, False]

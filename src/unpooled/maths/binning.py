@@ -6,6 +6,7 @@ boundary is the smallest data value `a` such that every group has 0 or at least 
 above `a`, not all zero. What remains is the last bin. Every cell is legal by construction.
 """
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray
+
+_SMALL = 10_000  # people in a group that is read as a list
 
 Weight = Callable[[float, float], float]
 """Gives w in (0, 1) for a boundary w·a + (1−w)·v between the data values a < v."""
@@ -81,52 +84,97 @@ def cut(groups: Sequence[FloatArray], rule: Rule) -> Cuts:
            [0, 4]])
     """
     totals = check_groups(groups, rule)
-    views = [np.ascontiguousarray(values).data for values in groups]
-    passed = [0] * len(groups)
-    ends: list[list[int]] = []
+    values = as_sequences(groups)
+    nobody = [0] * len(groups)
+    below, ends = find_cuts(values, nobody, totals, rule)
+    above = [next_value(values, end, totals) for end in ends]
+    edges = np.array([nobody, *ends, totals], dtype=np.int64)
+    return Cuts(np.array(below), np.array(above), (edges[1:] - edges[:-1]).T)
+
+
+def as_sequences(groups: Sequence[FloatArray]) -> list[Sequence[float]]:
+    """The groups in the form whose single values are read fastest.
+
+    A list, where copying costs little; for large groups the array's own memory.
+    """
+    return [
+        values.tolist() if len(values) <= _SMALL else np.ascontiguousarray(values).data
+        for values in groups
+    ]
+
+
+def find_cuts(
+    groups: Sequence[Sequence[float]], passed: Sequence[int], totals: Sequence[int], rule: Rule
+) -> tuple[list[float], list[list[int]]]:
+    """The boundaries between the people already passed and the totals, and how many each passes.
+
+    Examples
+    --------
+    >>> find_cuts([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]], [1], [5], Rule(k=2))
+    ([3.0], [[3]])
+    """
     below: list[float] = []
-    while (found := _next_boundary(views, passed, totals, rule)) is not None:
+    ends: list[list[int]] = []
+    while (found := _next_boundary(groups, passed, totals, rule)) is not None:
         boundary, passed = found
         below.append(boundary)
         ends.append(passed)
-    above = [_next_value(views, end, totals) for end in ends]
-    edges = np.array([[0] * len(groups), *ends, totals], dtype=np.int64)
-    return Cuts(np.array(below), np.array(above), np.diff(edges, axis=0).T)
+    return below, ends
 
 
 def _next_boundary(
-    groups: Sequence[Sequence[float]], passed: list[int], totals: list[int], rule: Rule
+    groups: Sequence[Sequence[float]], passed: Sequence[int], totals: Sequence[int], rule: Rule
 ) -> tuple[float, list[int]] | None:
     """The smallest legal data value above the people already passed, and how many it passes."""
-    k, zeros = rule.k, rule.zeros
-    boundary = min(
-        (x[p + k - 1] for x, p, t in zip(groups, passed, totals, strict=True) if t - p >= k),
-        default=None,
-    )
+    k, zeros, least = rule.k, rule.zeros, rule.bin
+    boundary = _first_candidate(groups, passed, totals, k)
     while boundary is not None:
-        counts = [bisect_right(x, boundary, p) for x, p in zip(groups, passed, strict=True)]
-        if sum(totals) - sum(counts) < rule.bin:
-            return None
+        counts = []
         needed = boundary
-        for x, p, count, total in zip(groups, passed, counts, totals, strict=True):
-            inside, left = count - p, total - count
-            if inside < k and (inside or not zeros):
+        inside = left = 0
+        for x, p, total in zip(groups, passed, totals, strict=True):
+            count = bisect_right(x, boundary, p, total)
+            counts.append(count)
+            inside += count - p
+            left += total - count
+            if count - p < k and (count > p or not zeros):
                 needed = max(needed, x[p + k - 1])
-            if left < k and not zeros:
-                return None
-            if 0 < left < k:  # the group's last few cannot stay behind: take them all
-                needed = max(needed, x[total - 1])
-        lacking = rule.bin - (sum(counts) - sum(passed))
-        if lacking > 0:
-            needed = max(needed, _lower_bound(groups, counts, totals, lacking))
+            if total - count < k:
+                if not zeros:
+                    return None
+                if count < total:  # the group's last few cannot stay behind: take them all
+                    needed = max(needed, x[total - 1])
+        if left < least:
+            return None
+        if inside < least:
+            needed = max(needed, _lower_bound(groups, counts, totals, least - inside))
         if needed == boundary:
             return boundary, counts
         boundary = needed
     return None
 
 
+def _first_candidate(
+    groups: Sequence[Sequence[float]], passed: Sequence[int], totals: Sequence[int], k: int
+) -> float | None:
+    """Some group must pass k people, or all of them where fewer than k would stay behind.
+
+    None where every group can only pass as a whole, and none ends before all have begun.
+    """
+    first, begun, whole = math.inf, -math.inf, True
+    for x, p, total in zip(groups, passed, totals, strict=True):
+        if total - p >= k:
+            begun = max(begun, x[p])
+            if total - p >= 2 * k:
+                first = min(first, x[p + k - 1])
+                whole = False
+            else:
+                first = min(first, x[total - 1])
+    return None if begun == -math.inf or (whole and first >= begun) else first
+
+
 def _lower_bound(
-    groups: Sequence[Sequence[float]], counts: list[int], totals: list[int], lacking: int
+    groups: Sequence[Sequence[float]], counts: Sequence[int], totals: Sequence[int], lacking: int
 ) -> float:
     """A value that must be reached to pass so many more: some group passes its share of them."""
     share = -(-lacking // len(groups))
@@ -137,7 +185,9 @@ def _lower_bound(
     )
 
 
-def _next_value(groups: Sequence[Sequence[float]], passed: list[int], totals: list[int]) -> float:
+def next_value(
+    groups: Sequence[Sequence[float]], passed: Sequence[int], totals: Sequence[int]
+) -> float:
     """The smallest data value not yet passed."""
     return min(
         values[done]
@@ -154,9 +204,12 @@ def place_boundaries(below: FloatArray, above: FloatArray, weight: Weight) -> Fl
     >>> place_boundaries(np.array([3.0]), np.array([4.0]), lambda a, v: 0.5)
     array([3.5])
     """
+    if not len(below):
+        return below
     pairs = zip(below.tolist(), above.tolist(), strict=True)
     w = np.fromiter((weight(a, v) for a, v in pairs), dtype=np.float64, count=len(below))
-    return np.clip(w * below + (1.0 - w) * above, below, np.nextafter(above, below))
+    placed = w * below + (1.0 - w) * above
+    return np.minimum(np.maximum(placed, below), np.nextafter(above, below))
 
 
 def buffer(values: FloatArray) -> float:

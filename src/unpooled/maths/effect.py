@@ -25,9 +25,9 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.mann_whitney import RankStatistics, check_counts, log_chi2_survival
 
 _STEADYING = 20.0  # 10 against 10 people then cover .93-.97, with unequal spreads and ties too
-_TAILS = (2 / 3, 1.0, 3 / 2)  # scales of the open outer bins that the shift's interval allows for
+_TAILS = (0.5, 1.0, 2.0)  # scales of the open outer bins that the shift's interval allows for
 
-Number = TypeVar("Number", float, FloatArray)
+_Number = TypeVar("_Number", float, FloatArray)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class _Effects:
         return _model_variance(effect, self.single, self.shared)
 
 
-def _model_variance(effect: Number, single: Number, shared: Number) -> Number:
+def _model_variance(effect: _Number, single: _Number, shared: _Number) -> _Number:
     """The effect's variance if both groups were exponential (Hanley, McNeil; Newcombe)."""
     agreement = (1 - effect) / (2 - effect) + effect / (1 + effect)
     return effect * (1 - effect) * (single + shared * agreement)
@@ -196,7 +196,7 @@ def shift(
     The shift s balances U(Y − s, X), people being spread evenly over their bins; its interval
     holds the shifts that the Mann-Whitney test does not reject. An outer bin falls off like an
     exponential tail that goes on from its neighbour, up to its limit if it has one; the interval
-    allows for tails of two thirds to one and a half times that scale.
+    allows for tails of half to twice that scale.
 
     Parameters
     ----------

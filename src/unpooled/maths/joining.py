@@ -11,7 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.binning import Rule, Weight, check_groups, cut, place_boundaries
+from unpooled.maths.binning import (
+    Rule,
+    Weight,
+    as_sequences,
+    check_groups,
+    find_cuts,
+    next_value,
+    place_boundaries,
+)
 from unpooled.maths.table import Table
 
 
@@ -54,50 +62,78 @@ def join(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule, weight:
     (array([5.15]), array([2, 1, 1, 1]), array([10, 10, 10, 10]))
     """
     check_groups(groups, rule)
-    proposal = undo_pooled_splits(_propose(groups, interior, rule), rule)
-    starts = [pool_starts(counts, rule) for counts in proposal.counts]
-    split = np.flatnonzero(~np.isnan(proposal.below))
+    proposal = _propose(groups, interior, rule)
+    if len(proposal.parent) > len(interior) + 1:
+        proposal = undo_pooled_splits(proposal, rule)
+    split = ~np.isnan(proposal.below)
     return Join(
         splits=place_boundaries(proposal.below[split], proposal.above[split], weight),
-        pools=tuple(
-            Pools(
-                spans=np.diff(start, append=len(counts)),
-                counts=np.add.reduceat(counts, start),
-            )
-            for start, counts in zip(starts, proposal.counts, strict=True)
-        ),
+        pools=tuple(_pool(counts, rule) for counts in proposal.counts),
     )
+
+
+def _pool(counts: IntArray, rule: Rule) -> Pools:
+    start = pool_starts(counts, rule)
+    return Pools(_spans(start, len(counts)), np.add.reduceat(counts, start))
+
+
+def _spans(starts: IntArray, end: int) -> IntArray:
+    """How many bins lie between one start and the next; the last run goes to the end."""
+    spans = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=spans[:-1])
+    spans[-1] = end - starts[-1]
+    return spans
 
 
 def _propose(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule) -> _Proposal:
     """Split every bin of the table in which the center has enough people, by the binning rule."""
-    ends = np.array(
-        [[0, *np.searchsorted(values, interior, side="right"), len(values)] for values in groups],
-        dtype=np.int64,
-    )
-    counts = np.diff(ends, axis=1)
-    legal = ~rule.illegal_cells(counts).any(axis=0)
-    splittable = np.flatnonzero(legal & (counts.sum(axis=0) >= 2 * max(rule.k, rule.bin)))
-    found = {}
-    for b in splittable.tolist():
-        cuts = cut([values[e[b] : e[b + 1]] for values, e in zip(groups, ends, strict=True)], rule)
-        if len(cuts.below):
-            found[b] = cuts
-    bins = counts.shape[1]
+    bins = len(interior) + 1
+    ends = np.zeros((len(groups), bins + 1), dtype=np.int64)
+    for end, values in zip(ends, groups, strict=True):
+        end[1:-1] = values.searchsorted(interior, side="right")
+        end[-1] = len(values)
+    counts = ends[:, 1:] - ends[:, :-1]
+    found = _find_splits(groups, ends, counts, rule)
+    if not found:
+        unsplit = np.full(bins, np.nan)
+        return _Proposal(np.arange(bins), counts, unsplit, unsplit)
     pieces = np.ones(bins, dtype=np.int64)
-    for b, cuts in found.items():
-        pieces[b] += len(cuts.below)
-    parent = np.repeat(np.arange(bins), pieces)
-    last = np.cumsum(pieces) - 1
-    proposed = np.zeros((len(groups), len(parent)), dtype=np.int64)
-    proposed[:, last] = counts
-    below, above = np.full(len(parent), np.nan), np.full(len(parent), np.nan)
-    for b, cuts in found.items():
-        first = last[b] + 1 - pieces[b]
-        proposed[:, first : last[b] + 1] = cuts.counts
-        below[first : last[b]] = cuts.below
-        above[first : last[b]] = cuts.above
-    return _Proposal(parent, proposed, below, above)
+    for b, (below, _, _) in found.items():
+        pieces[b] += len(below)
+    parent, last = np.arange(bins).repeat(pieces), pieces.cumsum() - 1
+    unsplit = np.full(len(parent), np.nan)
+    proposal = _Proposal(parent, np.empty((len(groups), len(parent)), int), unsplit, unsplit.copy())
+    proposal.counts[:, last] = counts
+    for b, (below, above, inside) in found.items():
+        first = last[b] - len(below)
+        proposal.counts[:, first : last[b] + 1] = inside
+        proposal.below[first : last[b]] = below
+        proposal.above[first : last[b]] = above
+    return proposal
+
+
+def _find_splits(
+    groups: Sequence[FloatArray], ends: IntArray, counts: IntArray, rule: Rule
+) -> dict[int, tuple[list[float], list[float], IntArray]]:
+    """For each bin that can be split: the data values around its boundaries, and its people."""
+    enough = counts.sum(axis=0) >= 2 * max(rule.k, rule.bin)
+    (splittable,) = (enough & ~rule.illegal_cells(counts).any(axis=0)).nonzero()
+    if not len(splittable):
+        return {}
+    found = {}
+    values = as_sequences(groups)
+    for b, start, end in zip(
+        splittable.tolist(),
+        ends[:, splittable].T.tolist(),
+        ends[:, splittable + 1].T.tolist(),
+        strict=True,
+    ):
+        below, passed = find_cuts(values, start, end, rule)
+        if below:
+            above = [next_value(values, done, end) for done in passed]
+            reached = np.array([start, *passed, end])
+            found[b] = below, above, (reached[1:] - reached[:-1]).T
+    return found
 
 
 def undo_pooled_splits(proposal: _Proposal, rule: Rule) -> _Proposal:
@@ -109,13 +145,14 @@ def undo_pooled_splits(proposal: _Proposal, rule: Rule) -> _Proposal:
     while True:
         alone = np.ones(len(proposal.parent), dtype=bool)
         for counts in proposal.counts:
-            spans = np.diff(pool_starts(counts, rule), append=len(counts))
-            alone &= np.repeat(spans == 1, spans)
-        pooled_parents = np.unique(proposal.parent[~alone])
-        keep = np.isnan(proposal.below) | ~np.isin(proposal.parent, pooled_parents)
+            spans = _spans(pool_starts(counts, rule), len(counts))
+            alone &= (spans == 1).repeat(spans)
+        pooled = np.zeros(proposal.parent[-1] + 1, dtype=bool)
+        pooled[proposal.parent[~alone]] = True
+        keep = np.isnan(proposal.below) | ~pooled[proposal.parent]
         if keep.all():
             return proposal
-        first = np.concatenate(([0], np.flatnonzero(keep)[:-1] + 1))
+        first = np.append(0, keep.nonzero()[0][:-1] + 1)
         proposal = _Proposal(
             parent=proposal.parent[keep],
             counts=np.add.reduceat(proposal.counts, first, axis=1),
@@ -134,18 +171,17 @@ def pool_starts(counts: IntArray, rule: Rule) -> IntArray:
     >>> pool_starts(np.array([3, 7, 10, 0, 12, 5]), Rule(k=10))
     array([0, 2, 3, 4])
     """
-    reached = np.concatenate(([0], np.cumsum(counts)))
-    total = reached[-1]
-    joined = np.zeros(len(counts), dtype=bool)  # to the pool of the bin before
-    position = 0
-    for start in np.flatnonzero(rule.illegal_cells(counts)).tolist():
-        if start >= position:
-            position = int(np.searchsorted(reached, reached[start] + rule.k))
-            joined[start + 1 : position] = True
-    starts = np.flatnonzero(~joined)
-    ends = np.append(starts[1:], len(counts))
-    short = np.flatnonzero(rule.illegal_cells(total - reached[ends]) & (ends < len(counts)))
-    return starts[: short[0] + 1] if len(short) else starts
+    k, zeros, people = rule.k, rule.zeros, counts.tolist()
+    left, pool, starts = sum(people), 0, [0]
+    for b, count in enumerate(people, 1):
+        pool += count
+        if pool >= k or (not pool and zeros):  # the pool is legal: it ends here
+            left -= pool
+            if left < k and (left or not zeros):
+                break
+            starts.append(b)
+            pool = 0
+    return np.array(starts if starts[-1] < len(people) else starts[:-1], dtype=np.int64)
 
 
 def reallocate(
@@ -168,36 +204,50 @@ def reallocate(
         The outer limits of the new table.
     """
     interior = table.edges[1:-1]
-    merged = np.union1d(interior, joined.splits)
-    if len(merged) != len(interior) + len(joined.splits):
-        raise ValueError("a split must not repeat an edge of the table")
-    parent = np.searchsorted(interior, np.append(merged, np.inf), side="left")
-    pieces = np.bincount(parent, minlength=table.bins)
+    merged, pieces = _merge(interior, joined.splits)
     pools = dict(zip(groups, joined.pools, strict=True))
     rows = []
     for group, old in zip(table.groups, table.counts, strict=True):
         if group not in pools:
-            rows.append(np.repeat(old / pieces, pieces))
+            rows.append((old / pieces).repeat(pieces))
             continue
         new = pools[group]
-        _check_pools(new, len(parent))
-        split_by = np.repeat(new.counts / new.spans, new.spans)
-        spread = _share(old, split_by, np.cumsum(pieces) - pieces)
-        rows.append(spread + _share(new.counts, spread, np.cumsum(new.spans) - new.spans))
+        _check_pools(new, len(merged) + 1)
+        spread = old
+        if len(joined.splits):
+            split_by = (new.counts / new.spans).repeat(new.spans)
+            spread = _share(old, split_by, pieces)
+        rows.append(spread + _share(new.counts, spread, new.spans))
     return Table(np.concatenate(([limits[0]], merged, [limits[1]])), np.array(rows), table.groups)
 
 
+def _merge(interior: FloatArray, splits: FloatArray) -> tuple[FloatArray, IntArray]:
+    """All interior edges, and into how many pieces each old bin falls."""
+    bins = len(interior) + 1
+    if not len(splits):
+        return interior, np.ones(bins, dtype=np.int64)
+    merged = np.concatenate((interior, splits))
+    merged.sort(kind="stable")
+    if not (merged[1:] > merged[:-1]).all():
+        raise ValueError("a split must not repeat an edge of the table")
+    return merged, np.bincount(interior.searchsorted(splits), minlength=bins) + 1
+
+
 def _check_pools(pools: Pools, bins: int) -> None:
-    if len(pools.spans) != len(pools.counts) or pools.spans.min(initial=1) < 1:
+    spans = pools.spans.tolist()
+    if len(spans) != len(pools.counts) or min(spans, default=1) < 1:
         raise ValueError("pools must have one count and at least one bin each")
-    if pools.spans.sum() != bins:
-        raise ValueError(f"pools must cover all {bins} bins, got {pools.spans.sum()}")
+    if sum(spans) != bins:
+        raise ValueError(f"pools must cover all {bins} bins, got {sum(spans)}")
 
 
-def _share(amounts: IntArray | FloatArray, proportions: FloatArray, starts: IntArray) -> FloatArray:
-    """Share each amount out over its run of bins (beginning at `starts`) by the proportions."""
-    spans = np.diff(starts, append=len(proportions))
-    sums = np.add.reduceat(proportions, starts)
+def _share(amounts: IntArray | FloatArray, proportions: FloatArray, spans: IntArray) -> FloatArray:
+    """Share each amount out over its run of bins (so many of them) by the proportions."""
+    if len(spans) == len(proportions):
+        return amounts.astype(np.float64)
+    sums = np.add.reduceat(proportions, spans.cumsum() - spans)
+    if sums.all():
+        return (amounts / sums).repeat(spans) * proportions
     even = np.repeat(sums == 0, spans)
     weights = np.where(even, 1.0 / np.repeat(spans, spans), proportions)
     return np.repeat(amounts / np.where(sums == 0, 1.0, sums), spans) * weights

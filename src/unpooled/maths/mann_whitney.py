@@ -161,7 +161,8 @@ def sum_test(centers: Sequence[RankStatistics], alternative: Alternative) -> Tes
     0.001340...
     """
     note = _note(centers)
-    u, variance = (sum(center.u for center in centers), sum(center.variance for center in centers))
+    u = sum(center.u for center in centers)
+    variance = sum(center.variance for center in centers)
     return _result("sum", u, variance, alternative, note)
 
 

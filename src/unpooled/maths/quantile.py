@@ -17,7 +17,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def check_probabilities(p: npt.ArrayLike) -> FloatArray:
-    """The probabilities as a vector, each in (0, 1).
+    """A vector of probabilities in (0, 1).
 
     >>> check_probabilities(25)
     Traceback (most recent call last):
@@ -109,7 +109,7 @@ def yj_table_quantiles(
 
 
 def _fixed(flags: BoolArray) -> BoolArray:
-    flags.flags.writeable = False
+    flags.setflags(write=False)
     return flags
 
 
@@ -122,10 +122,8 @@ def _limits_and_scores(edges: FloatArray, counts: FloatArray) -> tuple[FloatArra
     limits = edges[1:-1][inside]
     distinct, first, times = np.unique(cdf[inside], return_index=True, return_counts=True)
     if distinct.size < 3:
-        raise ValueError(
-            "the table must have at least 3 interior limits with different cdf values strictly "
-            f"between 0 and 1, got {distinct.size}. Hint: method interpolation needs fewer."
-        )
+        rule = "the table must have at least 3 interior limits with different cdf values in (0, 1)"
+        raise ValueError(f"{rule}, got {distinct.size}. Hint: interpolation needs fewer.")
     return (limits[first] + limits[first + times - 1]) / 2, ndtri(distinct)
 
 
@@ -251,7 +249,7 @@ def minimise_loss(
     asks, rounds = [[float(low), float(high)] for _ in searches], 0
     while any(asks):
         q = np.concatenate(asks)
-        told = evaluate(q, np.repeat([s.p for s in searches], [len(a) for a in asks]))
+        told = evaluate(q, np.repeat([s.p for s in searches], list(map(len, asks))))
         answers = iter(zip(q, told.loss, told.below, told.at_most, strict=True))
         for search, asked in zip(searches, asks, strict=True):
             search.learn(told.n, [next(answers) for _ in asked])
@@ -290,7 +288,7 @@ class _Search:
         (a, loss_a, count_a), (b, loss_b, count_b) = self.left, self.right
         inside, width = count_b - count_a, b - a
         cross = a + (loss_a - loss_b + (count_b - n * self.p) * width) / inside
-        cross = min(max(cross, a), b)
+        cross = min(max(cross, a), b)  # against rounding
         near = 1e-10 * min(loss_a, loss_b) / n + 4 * np.spacing(abs(cross)) + self.finest
         if width <= 2.5 * near:
             self.found = cross

@@ -1,6 +1,7 @@
 """A comparison of two groups, as the analyst holds it."""
 
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -213,9 +214,10 @@ class CompareResult:
         return told
 
 
-def interval_dict(interval: Interval) -> dict[str, float]:
-    """An interval as plain values."""
-    return {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
+def interval_dict(interval: Interval) -> dict[str, float | None]:
+    """An interval as plain values; None is a limit that is infinite."""
+    ends = {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
+    return {name: value if isfinite(value) else None for name, value in ends.items()}
 
 
 def _interval_text(interval: Interval) -> str:
