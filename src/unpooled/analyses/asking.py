@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from unpooled import where as conditions
 from unpooled.cohort import Selection
@@ -53,6 +53,17 @@ class Request:
         condition = None if where is None else str(conditions.parse(where))
         return cls(variable, by, names, condition, k)
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What every question about it says."""
+        return {
+            "variable": self.variable,
+            "by": self.by,
+            "groups": self.groups,
+            "where": self.where,
+            "k": self.k,
+        }
+
 
 def _label(group: object) -> str:
     """A group's name as the centers write it: 1, 1.0 and '1' are one group."""
@@ -81,6 +92,7 @@ def summarise_catalogue(source: Source, policy: Policy) -> Catalogue:
 class Attendance:
     """Who can take part: the groups, and each center's people, the largest center first."""
 
+    request: Request  # with its groups named
     groups: tuple[str, ...]
     people: dict[str, dict[str, int]]  # center → group → how many
     refusals: tuple[tuple[str, Refusal], ...]
@@ -93,14 +105,7 @@ class Attendance:
 
 def take_attendance(coordinator: Coordinator, request: Request) -> Attendance:
     """Ask every center how many people it has in each group."""
-    question = SizesQuestion(
-        variable=request.variable,
-        by=request.by,
-        groups=request.groups,
-        where=request.where,
-        k=request.k,
-    )
-    round_ = coordinator.ask(question, Sizes)
+    round_ = coordinator.ask(SizesQuestion(**request.fields), Sizes)
     people = {
         center: {size.group: size.n for size in sizes.sizes}
         for center, sizes in round_.aggregates.items()
@@ -110,14 +115,15 @@ def take_attendance(coordinator: Coordinator, request: Request) -> Attendance:
     check_answered(coordinator, request, round_, found)
     by_size = sorted(people, key=lambda center: (-sum(people[center].values()), center))
     groups = request.groups if request.groups is not None else tuple(found)
-    return Attendance(groups, {c: people[c] for c in by_size}, round_.refusals)
+    named = request if request.by is None else replace(request, groups=groups)
+    return Attendance(named, groups, {c: people[c] for c in by_size}, round_.refusals)
 
 
 def ask_groups(coordinator: Coordinator, request: Request) -> tuple[Request, int]:
     """The request with its groups named, and how many rounds that took."""
     if request.by is None or request.groups is not None:
         return request, 0
-    return replace(request, groups=take_attendance(coordinator, request).groups), 1
+    return take_attendance(coordinator, request).request, 1
 
 
 def check_answered(
@@ -126,10 +132,8 @@ def check_answered(
     """Raise, with what the analyst can do, when nobody can answer or a group is nowhere."""
     if not found:
         _raise_unknown_variable(coordinator, round_)
-    if request.groups is None and found:
-        return
     unknown = [group for group in request.groups or () if group not in found]
-    if unknown and request.by is not None:
+    if unknown:
         _raise_unknown_groups(coordinator, request, round_, unknown)
     if not found:
         refuse(round_.refusals)
@@ -150,10 +154,8 @@ def _raise_unknown_groups(
 ) -> None:
     if any(r.name not in (request.groups or ()) for _, r in round_.refusals):
         return  # centers refused for another reason; that one is told
-    any_group = SizesQuestion(
-        variable=request.variable, by=request.by, where=request.where, k=request.k
-    )
-    answers = coordinator.ask(any_group, Sizes).aggregates.values()
+    any_group = replace(request, groups=None)
+    answers = coordinator.ask(SizesQuestion(**any_group.fields), Sizes).aggregates.values()
     names = sorted({size.group for sizes in answers for size in sizes.sizes})
     if not names:
         return

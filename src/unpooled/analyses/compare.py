@@ -117,14 +117,7 @@ def two_groups(coordinator: Coordinator, request: Request) -> tuple[Request, int
 def _ask_ranks(
     coordinator: Coordinator, request: Request, refusals: list[tuple[str, Refusal]]
 ) -> dict[str, RankStatistics]:
-    question = RanksQuestion(
-        variable=request.variable,
-        by=request.by,
-        groups=request.groups,
-        where=request.where,
-        k=request.k,
-    )
-    round_ = coordinator.ask(question, Ranks)
+    round_ = coordinator.ask(RanksQuestion(**request.fields), Ranks)
     refusals += round_.refusals
     centers = {}
     for center, said in round_.aggregates.items():

@@ -43,13 +43,7 @@ def _group_moments(selection: Selection, group: str, values: FloatArray) -> Grou
 def run_describe(coordinator: Coordinator, request: Request) -> DescribeResult:
     """One round for who is there, one for the moments."""
     attendance = take_attendance(coordinator, request)
-    question = MomentsQuestion(
-        variable=request.variable,
-        by=request.by,
-        groups=attendance.groups if request.by is not None else None,
-        where=request.where,
-        k=request.k,
-    )
+    question = MomentsQuestion(**attendance.request.fields)
     round_ = coordinator.ask(question, Moments, attendance.centers)
     refusals = (*attendance.refusals, *round_.refusals)
     if not round_.aggregates:

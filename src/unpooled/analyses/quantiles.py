@@ -227,13 +227,6 @@ class _Asking:
     def __init__(self, coordinator: Coordinator, request: Request) -> None:
         self._coordinator = coordinator
         self._request = request
-        self._asked: dict[str, Any] = {
-            "variable": request.variable,
-            "by": request.by,
-            "groups": request.groups,
-            "where": request.where,
-            "k": request.k,
-        }
         self._centers: tuple[str, ...] | None = None
         self.refusals: list[tuple[str, Refusal]] = []
         self.rounds = 0
@@ -264,7 +257,7 @@ class _Powers(_Asking):
 
     def __call__(self, lambdas: FloatArray) -> PowerMoments:
         asked = tuple(lambdas.tolist())
-        question = PowersQuestion(**self._asked, lambdas=asked, digits=self._digits)
+        question = PowersQuestion(**self._request.fields, lambdas=asked, digits=self._digits)
         return pool(
             [
                 PowerMoments(
@@ -280,7 +273,7 @@ class _Loss(_Asking):
 
     def __call__(self, points: FloatArray, p: FloatArray) -> PinballLoss:
         asked = tuple(np.asarray(points).tolist()), tuple(np.asarray(p).tolist())
-        question = LossQuestion(**self._asked, points=asked[0], p=asked[1])
+        question = LossQuestion(**self._request.fields, points=asked[0], p=asked[1])
         return pool_losses(
             [
                 PinballLoss(

@@ -115,7 +115,7 @@ def run_table(
     if max_bins is not None and max_bins < 1:
         raise InputError(f"max_bins must be at least 1, got {max_bins}")
     attendance = take_attendance(coordinator, request)
-    chain = _Chain(coordinator, request, attendance, max_bins, limits)
+    chain = _Chain(coordinator, attendance, max_bins, limits)
     for center in attendance.centers:
         chain.add(center)
     refusals = (*attendance.refusals, *chain.refusals)
@@ -138,21 +138,13 @@ class _Chain:
     def __init__(
         self,
         coordinator: Coordinator,
-        request: Request,
         attendance: Attendance,
         max_bins: int | None,
         limits: Limits,
     ) -> None:
         self._coordinator = coordinator
         self._max_bins = max_bins
-        self._asked: dict[str, Any] = {
-            "variable": request.variable,
-            "by": request.by,
-            "groups": attendance.groups if request.by is not None else None,
-            "where": request.where,
-            "k": request.k,
-            "limits": limits,
-        }
+        self._asked: dict[str, Any] = {**attendance.request.fields, "limits": limits}
         self._groups = attendance.groups
         self.table: Table | None = None
         self.people: dict[str, dict[str, int]] = {}
