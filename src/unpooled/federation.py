@@ -4,18 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import overload
-from urllib.parse import quote
 
 from unpooled.analyses.asking import Request
 from unpooled.analyses.compare import run_compare
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.table import run_table
-from unpooled.center import Center
 from unpooled.coordinator import Coordinator, Link
 from unpooled.errors import InputError
-from unpooled.keys import CenterKey
-from unpooled.links.local import LocalLink
+from unpooled.links.local import name_by_file, open_link
 from unpooled.maths.mann_whitney import Alternative
 from unpooled.messages import Limits
 from unpooled.policy import PerPerson, Policy
@@ -26,7 +23,7 @@ from unpooled.results.record import Record
 from unpooled.results.releases import Releases
 from unpooled.results.several import SeveralComparisons, SeveralQuantiles, each
 from unpooled.results.table import TableResult
-from unpooled.sources import Source, open_source
+from unpooled.sources import open_source
 from unpooled.variables import Codebook
 
 
@@ -82,10 +79,10 @@ class Federation:
         seed
             Makes the boundaries the same every time, for demonstrations and tests.
         """
-        data = dict(centers) if isinstance(centers, Mapping) else _by_file_name(centers)
+        data = dict(centers) if isinstance(centers, Mapping) else name_by_file(centers)
         sources = {name: open_source(rows) for name, rows in data.items()}
         chosen = _policy(policy, k, person, per_person)
-        return cls(_local_link(sources, chosen, variables, ledger, seed), variables, seed)
+        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed)
 
     @classmethod
     def split(
@@ -107,7 +104,7 @@ class Federation:
         """
         sources = open_source(data).split(center)
         chosen = _policy(policy, k, person, per_person)
-        return cls(_local_link(sources, chosen, variables, ledger, seed), variables, seed)
+        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed)
 
     def close(self) -> None:
         """Let go of the ledgers' files; a federation can also be used in a `with`."""
@@ -298,38 +295,3 @@ def _policy(
     if (k, person, per_person) != (10, None, None):
         raise InputError("give either a policy or k, person and per_person, not both")
     return policy
-
-
-def _by_file_name(paths: Iterable[str | Path]) -> dict[str, object]:
-    named: dict[str, object] = {}
-    for path in paths:
-        name = Path(path).stem
-        if name in named:
-            raise InputError(
-                f"two centers are named {name!r}. Hint: give names, as in {{{name!r}: path, ...}}"
-            )
-        named[name] = path
-    return named
-
-
-def _local_link(
-    sources: Mapping[str, Source],
-    policy: Policy,
-    variables: Codebook | None,
-    ledger: str | Path | None,
-    seed: int | None,
-) -> LocalLink:
-    if not sources:
-        raise InputError("a federation needs at least one center, got none")
-    folder = None if ledger is None else Path(ledger)
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-    centers = []
-    for name, source in sources.items():
-        file = None if folder is None else folder / f"{quote(name, safe=' ')}.ledger"
-        if file is not None:
-            key = CenterKey.load_or_create(file.with_suffix(".key"))
-        else:
-            key = CenterKey.generate() if seed is None else CenterKey.from_seed(seed, name)
-        centers.append(Center(name, source, policy, key, variables, file))
-    return LocalLink(centers)

@@ -1,8 +1,15 @@
 """Centers in this process: the same bytes, the same gate, no network."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
 
 from unpooled.center import Center
+from unpooled.errors import InputError
+from unpooled.keys import CenterKey
+from unpooled.policy import Policy
+from unpooled.sources import Source
+from unpooled.variables import Codebook
 
 
 class LocalLink:
@@ -24,3 +31,40 @@ class LocalLink:
         """Let go of the ledgers' files."""
         for center in self._centers.values():
             center.ledger.close()
+
+
+def name_by_file(paths: Iterable[str | Path]) -> dict[str, object]:
+    """Centers named after their files."""
+    named: dict[str, object] = {}
+    for path in paths:
+        name = Path(path).stem
+        if name in named:
+            raise InputError(
+                f"two centers are named {name!r}. Hint: give names, as in {{{name!r}: path, ...}}"
+            )
+        named[name] = path
+    return named
+
+
+def open_link(
+    sources: Mapping[str, Source],
+    policy: Policy,
+    variables: Codebook | None,
+    ledger: str | Path | None,
+    seed: int | None,
+) -> LocalLink:
+    """A link to centers that are made here, one from each source."""
+    if not sources:
+        raise InputError("a federation needs at least one center, got none")
+    folder = None if ledger is None else Path(ledger)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    centers = []
+    for name, source in sources.items():
+        file = None if folder is None else folder / f"{quote(name, safe=' ')}.ledger"
+        if file is not None:
+            key = CenterKey.load_or_create(file.with_suffix(".key"))
+        else:
+            key = CenterKey.generate() if seed is None else CenterKey.from_seed(seed, name)
+        centers.append(Center(name, source, policy, key, variables, file))
+    return LocalLink(centers)

@@ -1,4 +1,4 @@
-"""The command line: each command opens the library, calls it, and prints."""
+"""The analysis commands: open a federation, ask it, print."""
 
 import json
 import sys
@@ -8,76 +8,33 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
 import typer
 
-from unpooled import __version__
-from unpooled.errors import InputError, UnpooledError
+from unpooled.cli.options import (
+    AsJson,
+    By,
+    CenterColumn,
+    Centers,
+    Codebook,
+    Groups,
+    K,
+    LedgerFolder,
+    PerPerson,
+    Person,
+    Report,
+    ShowReleases,
+    Value,
+    Values,
+    Where,
+)
+from unpooled.errors import InputError
 
 if TYPE_CHECKING:
     from unpooled.federation import Federation
     from unpooled.maths.mann_whitney import Alternative
     from unpooled.messages import Limits
 
-app = typer.Typer(
-    name="unpooled",
-    help="Statistics across hospitals without pooling the data: no number leaves a center that "
-    "speaks for fewer than K people.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-ledger_app = typer.Typer(help="Read and check a center's ledger.", no_args_is_help=True)
-app.add_typer(ledger_app, name="ledger")
-
 SEVERAL = ("--centers", "--groups", "--method", "--p")  # as in --centers a.csv b.csv
 
-Value = Annotated[str, typer.Argument(help="The variable to analyse.", show_default=False)]
-Centers = Annotated[
-    list[str],
-    typer.Option(
-        help="CSV or Parquet files, a center each (NAME=FILE names it); or one file with "
-        "--center-column.",
-        show_default=False,
-    ),
-]
-CenterColumn = Annotated[
-    str | None, typer.Option(help="The column of the one file that names the center.")
-]
-By = Annotated[str | None, typer.Option(help="The variable that says who is in which group.")]
-Groups = Annotated[list[str] | None, typer.Option(help="Which groups, in this order.")]
-Where = Annotated[
-    str | None, typer.Option(help="Which people, such as \"age >= 65 and sex == 'F'\".")
-]
-K = Annotated[int, typer.Option("--k", help="Every number speaks for at least K people.")]
-Codebook = Annotated[
-    Path | None, typer.Option(help="A TOML file with what is public about the variables.")
-]
-Person = Annotated[str | None, typer.Option(help="The column that names a row's person.")]
-PerPerson = Annotated[
-    str | None, typer.Option(help="Several rows per person become one: mean, first or max.")
-]
-LedgerFolder = Annotated[
-    Path | None, typer.Option("--ledger", help="A folder for the centers' ledgers and keys.")
-]
-Report = Annotated[
-    Path | None, typer.Option(help="Write a report to one HTML file that needs no network.")
-]
-Values = Annotated[
-    list[str], typer.Argument(help="The variables to analyse, one or several.", show_default=False)
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print exact numbers as JSON.")]
-ShowReleases = Annotated[
-    bool, typer.Option("--releases", help="Also print all that left each center.")
-]
 
-
-class _Result(Protocol):
-    def to_dict(self) -> dict[str, Any]: ...
-
-    def chart(self) -> Any: ...
-
-    def report(self, path: str | Path) -> Path: ...
-
-
-@app.command()
 def table(
     value: Value,
     centers: Centers,
@@ -110,7 +67,6 @@ def table(
     _finish(result, fed, as_json, releases, chart, report)
 
 
-@app.command()
 def describe(
     value: Value,
     centers: Centers,
@@ -134,7 +90,6 @@ def describe(
     _finish(result, fed, as_json, releases, chart, report)
 
 
-@app.command()
 def compare(
     values: Values,
     centers: Centers,
@@ -177,7 +132,6 @@ def compare(
     _finish(result, fed, as_json, releases, chart, report)
 
 
-@app.command()
 def quantiles(
     values: Values,
     centers: Centers,
@@ -219,61 +173,12 @@ def quantiles(
     _finish(result, fed, as_json, releases, chart, report)
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("unpooled-demo"),
-) -> None:
-    """Five synthetic hospitals, the main job, and everything that left them."""
-    from unpooled.demo import run_demo
+class _Result(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
 
-    run_demo(out, print)
+    def chart(self) -> Any: ...
 
-
-@ledger_app.command("show")
-def ledger_show(
-    file: Annotated[Path, typer.Argument(help="A center's ledger.")],
-    as_json: AsJson = False,
-) -> None:
-    """Print a ledger, entry by entry."""
-    from unpooled.ledger import read
-    from unpooled.results.releases import ledger_text
-
-    header, entries = read(file)
-    if as_json:
-        for entry in entries:
-            print(json.dumps({**_fields(entry), "center": header.center}))
-    else:
-        print(ledger_text(header, entries))
-
-
-@ledger_app.command("verify")
-def ledger_verify(
-    file: Annotated[Path, typer.Argument(help="A center's ledger.")],
-    public_key: Annotated[str | None, typer.Option(help="The center's key, if known.")] = None,
-    head: Annotated[str | None, typer.Option(help="The last hash seen, if noted.")] = None,
-) -> None:
-    """Check that nothing in a ledger was changed; say where, if something was."""
-    from unpooled.ledger import verify
-
-    verdict = verify(file, public_key, head)
-    print(verdict)
-    if not verdict.ok:
-        raise typer.Exit(1)
-
-
-@ledger_app.command("mend")
-def ledger_mend(file: Annotated[Path, typer.Argument(help="A center's ledger.")]) -> None:
-    """Set a last line that a crash cut short aside, so that the ledger can go on."""
-    from unpooled.ledger import mend
-
-    print(f"the cut line was moved to {mend(file)}")
-
-
-def _fields(entry: object) -> dict[str, Any]:
-    import msgspec
-
-    fields: dict[str, Any] = msgspec.to_builtins(entry)
-    return fields
+    def report(self, path: str | Path) -> Path: ...
 
 
 def _federation(
@@ -344,47 +249,3 @@ def _finish(
 
 def _one_or_several(values: list[str]) -> Any:
     return values[0] if len(values) == 1 else values
-
-
-def _spread(arguments: Sequence[str]) -> list[str]:
-    """Repeat an option before each of its values: --centers a b → --centers a --centers b."""
-    spread: list[str] = []
-    current: str | None = None
-    for argument in arguments:
-        if argument.startswith("-"):
-            current = argument if argument in SEVERAL else None
-            if current is None:
-                spread.append(argument)
-        elif current is not None:
-            spread += [current, argument]
-        else:
-            spread.append(argument)
-    return spread
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"unpooled {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Options of all commands."""
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; errors that unpooled knows are told in one paragraph."""
-    try:
-        app(_spread(sys.argv[1:] if arguments is None else arguments))
-    except UnpooledError as error:
-        print(f"unpooled: {error}", file=sys.stderr)
-        raise SystemExit(2 if isinstance(error, InputError) else 1) from None
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,77 @@
+"""The command line: each command opens the library, calls it, and prints."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unpooled import __version__
+from unpooled.cli.analyses import SEVERAL, compare, describe, quantiles, table
+from unpooled.cli.ledger import ledger_app
+from unpooled.errors import InputError, UnpooledError
+
+app = typer.Typer(
+    name="unpooled",
+    help="Statistics across hospitals without pooling the data: no number leaves a center that "
+    "speaks for fewer than K people.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (table, describe, compare, quantiles):
+    app.command()(command)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("unpooled-demo"),
+) -> None:
+    """Five synthetic hospitals, the main job, and everything that left them."""
+    from unpooled.demo import run_demo
+
+    run_demo(out, print)
+
+
+app.add_typer(ledger_app, name="ledger")
+
+
+def _spread(arguments: Sequence[str]) -> list[str]:
+    """Repeat an option before each of its values: --centers a b → --centers a --centers b."""
+    spread: list[str] = []
+    current: str | None = None
+    for argument in arguments:
+        if argument.startswith("-"):
+            current = argument if argument in SEVERAL else None
+            if current is None:
+                spread.append(argument)
+        elif current is not None:
+            spread += [current, argument]
+        else:
+            spread.append(argument)
+    return spread
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"unpooled {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of all commands."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; errors that unpooled knows are told in one paragraph."""
+    try:
+        app(_spread(sys.argv[1:] if arguments is None else arguments))
+    except UnpooledError as error:
+        print(f"unpooled: {error}", file=sys.stderr)
+        raise SystemExit(2 if isinstance(error, InputError) else 1) from None

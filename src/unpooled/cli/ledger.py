@@ -1,0 +1,58 @@
+"""The ledger commands: show, verify, mend."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unpooled.cli.options import AsJson
+
+ledger_app = typer.Typer(help="Read and check a center's ledger.", no_args_is_help=True)
+
+
+@ledger_app.command("show")
+def ledger_show(
+    file: Annotated[Path, typer.Argument(help="A center's ledger.")],
+    as_json: AsJson = False,
+) -> None:
+    """Print a ledger, entry by entry."""
+    from unpooled.ledger import read
+    from unpooled.results.releases import ledger_text
+
+    header, entries = read(file)
+    if as_json:
+        for entry in entries:
+            print(json.dumps({**_fields(entry), "center": header.center}))
+    else:
+        print(ledger_text(header, entries))
+
+
+@ledger_app.command("verify")
+def ledger_verify(
+    file: Annotated[Path, typer.Argument(help="A center's ledger.")],
+    public_key: Annotated[str | None, typer.Option(help="The center's key, if known.")] = None,
+    head: Annotated[str | None, typer.Option(help="The last hash seen, if noted.")] = None,
+) -> None:
+    """Check that nothing in a ledger was changed; say where, if something was."""
+    from unpooled.ledger import verify
+
+    verdict = verify(file, public_key, head)
+    print(verdict)
+    if not verdict.ok:
+        raise typer.Exit(1)
+
+
+@ledger_app.command("mend")
+def ledger_mend(file: Annotated[Path, typer.Argument(help="A center's ledger.")]) -> None:
+    """Set a last line that a crash cut short aside, so that the ledger can go on."""
+    from unpooled.ledger import mend
+
+    print(f"the cut line was moved to {mend(file)}")
+
+
+def _fields(entry: object) -> dict[str, Any]:
+    import msgspec
+
+    fields: dict[str, Any] = msgspec.to_builtins(entry)
+    return fields

@@ -1,0 +1,45 @@
+"""The options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Value = Annotated[str, typer.Argument(help="The variable to analyse.", show_default=False)]
+Centers = Annotated[
+    list[str],
+    typer.Option(
+        help="CSV or Parquet files, a center each (NAME=FILE names it); or one file with "
+        "--center-column.",
+        show_default=False,
+    ),
+]
+CenterColumn = Annotated[
+    str | None, typer.Option(help="The column of the one file that names the center.")
+]
+By = Annotated[str | None, typer.Option(help="The variable that says who is in which group.")]
+Groups = Annotated[list[str] | None, typer.Option(help="Which groups, in this order.")]
+Where = Annotated[
+    str | None, typer.Option(help="Which people, such as \"age >= 65 and sex == 'F'\".")
+]
+K = Annotated[int, typer.Option("--k", help="Every number speaks for at least K people.")]
+Codebook = Annotated[
+    Path | None, typer.Option(help="A TOML file with what is public about the variables.")
+]
+Person = Annotated[str | None, typer.Option(help="The column that names a row's person.")]
+PerPerson = Annotated[
+    str | None, typer.Option(help="Several rows per person become one: mean, first or max.")
+]
+LedgerFolder = Annotated[
+    Path | None, typer.Option("--ledger", help="A folder for the centers' ledgers and keys.")
+]
+Report = Annotated[
+    Path | None, typer.Option(help="Write a report to one HTML file that needs no network.")
+]
+Values = Annotated[
+    list[str], typer.Argument(help="The variables to analyse, one or several.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print exact numbers as JSON.")]
+ShowReleases = Annotated[
+    bool, typer.Option("--releases", help="Also print all that left each center.")
+]
