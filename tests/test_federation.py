@@ -240,7 +240,7 @@ def test_a_where_that_does_not_parse_points_at_the_place(fed: Federation) -> Non
 
 
 def test_a_where_that_selects_nobody(fed: Federation) -> None:
-    with pytest.raises(RefusedError, match="Haifa: no people"):
+    with pytest.raises(RefusedError, match="Haifa: fewer than 10 people"):
         fed.describe("los", where="age > 200")
 
 
@@ -311,6 +311,23 @@ def test_variables_that_the_policy_does_not_allow_are_refused(
 def center(policy: Policy | None = None, ledger: Path | None = None) -> Center:
     key = CenterKey.from_seed(1, "Haifa")
     return Center("Haifa", open_source(hospital(1, 60, 60)), policy or Policy(), key, None, ledger)
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        (SizesQuestion(variable="los", where="los >>"), Reason.BAD_WHERE),
+        (SizesQuestion(variable="los", where="los == 'x'"), Reason.BAD_WHERE),
+        (SizesQuestion(variable="los", by="arm", groups=("a", "a")), None),
+        (SizesQuestion(variable="los", groups=("a",)), None),
+    ],
+)
+def test_questions_that_no_analyst_here_would_ask(
+    question: SizesQuestion, reason: Reason | None
+) -> None:
+    answer = decode_answer(center().answer(encode(question)).payload)
+    assert [r.reason for r in answer.refusals] == ([] if reason is None else [reason])
+    assert (answer.aggregate is None) == (reason is not None)
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def test_unknown_methods() -> None:
 
 def test_small_groups_do_not_tell_their_powers() -> None:
     result = federation({**people(), "D": np.arange(25.0)}).quantiles("v", method="yj-grid")
-    assert [(r.center, r.reason) for r in result.refusals] == [("D", "too-many-powers")]  # type: ignore[union-attr]
+    assert [(r.center, r.reason) for r in result.refusals] == [("D", "too-many-powers")]
 
 
 def test_rounded_powers_still_give_good_quantiles() -> None:

@@ -55,14 +55,11 @@ class Cohort:
     def every_size(self) -> dict[str, Size]:
         """Every group that is there, and how many people it has; no value is kept."""
         rows = self.source.rows(
-            f"SELECT g, count(*), count(v), min(v), max(v) "
+            f"SELECT g, count(*), count(v) "
             f"FROM ({self.people}) WHERE g IS NOT NULL GROUP BY g ORDER BY g",
             self.parameters,
         )
-        for _, _, n, least, most in rows:
-            if n:
-                self._check(least, most)
-        return {group: Size(n=n, missing=count - n) for group, count, n, *_ in rows}
+        return {group: Size(n=n, missing=count - n) for group, count, n in rows}
 
     def sizes(self, groups: Sequence[str]) -> list[Size]:
         """How many people each group has."""
@@ -76,7 +73,7 @@ class Cohort:
 
     def _read(self, groups: Sequence[str]) -> None:
         """Read the groups that were not read before, in one query."""
-        new = [group for group in groups if group not in self._values]
+        new = [group for group in dict.fromkeys(groups) if group not in self._values]
         if not new:
             return
         codes = " ".join(f"WHEN ? THEN {code}" for code in range(len(new)))
@@ -89,17 +86,8 @@ class Cohort:
             own = read["v"][read["code"] == code]
             own.sort()  # missing values, which are NaN here, come last
             n = len(own) - int(np.isnan(own).sum())
-            if n:
-                self._check(own[0], own[n - 1])
             self._sizes[group] = Size(n=n, missing=len(own) - n)
             self._values[group] = own[:n]
-
-    def _check(self, least: float, most: float) -> None:
-        if isinf(least) or isinf(most):
-            raise RefusedQuestion(Reason.NOT_FINITE)
-        lower, upper = self.declared.lower, self.declared.upper
-        if (lower is not None and least < lower) or (upper is not None and most > upper):
-            raise RefusedQuestion(Reason.OUTSIDE_LIMITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +115,14 @@ def select(cohort: Cohort, question: CohortQuestion, policy: Policy) -> Selectio
     if k < policy.k:
         raise RefusedQuestion(Reason.K_BELOW_POLICY, limit=policy.k)
     sizes = _sizes(cohort, question)
+    # Of the people that a condition selects, even "nobody" would tell on one of them: a condition
+    # such as "age == 58 and crp > 10", tried for many limits, finds a single person's value.
+    zeros = policy.zero_cells and question.where is None
     if not sizes:
-        raise RefusedQuestion(Reason.ABSENT if policy.zero_cells else Reason.TOO_SMALL, limit=k)
+        raise RefusedQuestion(Reason.ABSENT if zeros else Reason.TOO_SMALL, limit=k)
     people, refusals = {}, []
     for group, size in sizes.items():
-        reason = _judge_size(size, k, policy.zero_cells)
+        reason = _judge_size(size, k, zeros)
         if reason is None:
             people[group] = size.n
         elif question.by is None:
@@ -147,7 +138,7 @@ def select(cohort: Cohort, question: CohortQuestion, policy: Policy) -> Selectio
 def _sizes(cohort: Cohort, question: CohortQuestion) -> dict[str, Size]:
     if question.by is not None and question.groups is None:
         return cohort.every_size()
-    asked = (EVERYBODY,) if question.groups is None else question.groups
+    asked = question.groups if question.by is not None and question.groups else (EVERYBODY,)
     return dict(zip(asked, cohort.sizes(asked), strict=True))
 
 
@@ -163,22 +154,36 @@ def find_cohort(
     source: Source, question: CohortQuestion, policy: Policy, declared: Variable
 ) -> Cohort:
     """Check what is asked for, and say in SQL which people it means."""
-    _check_names(source, question, policy)
-    condition, parameters = _condition(source, question)
+    selected = _parse(question)
+    _check_names(source, question, policy, selected)
+    _check_values(source, question.variable, declared)
+    condition, parameters = _condition(source, selected)
     value = f"nullif(CAST({quote(question.variable)} AS DOUBLE), 'NaN'::DOUBLE)"
     person = "NULL" if policy.person is None else quote(policy.person)
     rows = (
         f"SELECT {value} AS v, {_label(source, question.by)} AS g, {person} AS p "
         f"FROM {source.relation} WHERE {condition}"
     )
-    people = rows if policy.person is None else _people(source, rows, parameters, policy)
+    people = rows
+    if policy.person is not None:
+        people = _people(rows, policy)
+        _check_people(source, people, parameters, 0 if selected is None else policy.k)
     return Cohort(source, people, parameters, declared)
 
 
-def _check_names(source: Source, question: CohortQuestion, policy: Policy) -> None:
+def _parse(question: CohortQuestion) -> where.Condition | None:
+    try:
+        return None if question.where is None else where.parse(question.where)
+    except WhereError as error:
+        raise RefusedQuestion(Reason.BAD_WHERE) from error
+
+
+def _check_names(
+    source: Source, question: CohortQuestion, policy: Policy, selected: where.Condition | None
+) -> None:
     used = [question.variable, *([] if question.by is None else [question.by])]
-    if question.where is not None:
-        used += where.columns(where.parse(question.where))
+    if selected is not None:
+        used += where.columns(selected)
     for name in used:
         if name not in source.kinds:
             raise RefusedQuestion(Reason.UNKNOWN_VARIABLE, name)
@@ -190,13 +195,25 @@ def _check_names(source: Source, question: CohortQuestion, policy: Policy) -> No
         raise RefusedQuestion(Reason.NOT_NUMERIC, question.variable)
 
 
-def _condition(source: Source, question: CohortQuestion) -> tuple[str, tuple[object, ...]]:
-    if question.where is None:
+def _check_values(source: Source, variable: str, declared: Variable) -> None:
+    """Judge the whole column, so that no choice of people can find who breaks the rule."""
+    lower, upper = declared.lower, declared.upper
+    if source.kinds[variable] != "float" and lower is None and upper is None:
+        return
+    least, most = source.extremes(variable)
+    if least is None or most is None:
+        return
+    if isinf(least) or isinf(most):
+        raise RefusedQuestion(Reason.NOT_FINITE)
+    if (lower is not None and least < lower) or (upper is not None and most > upper):
+        raise RefusedQuestion(Reason.OUTSIDE_LIMITS)
+
+
+def _condition(source: Source, selected: where.Condition | None) -> tuple[str, tuple[object, ...]]:
+    if selected is None:
         return "TRUE", ()
     try:
-        sql, parameters = where.to_sql(where.parse(question.where), source.kinds)
-    except WhereError as error:
-        raise RefusedQuestion(Reason.BAD_WHERE) from error
+        sql, parameters = where.to_sql(selected, source.kinds)
     except where.WhereKindError as error:
         raise RefusedQuestion(Reason.BAD_WHERE, error.column) from error
     return sql, tuple(parameters)
@@ -228,18 +245,24 @@ _PER_PERSON = {
 }
 
 
-def _people(source: Source, rows: str, parameters: tuple[object, ...], policy: Policy) -> str:
+def _people(rows: str, policy: Policy) -> str:
     """SQL for a row per person, by the policy's rule for repeated rows."""
-    people = rows
-    if policy.per_person is not None:
-        people = (
-            f"SELECT p, g, {_PER_PERSON[policy.per_person]} AS v "
-            f"FROM (SELECT *, row_number() OVER () AS position FROM ({rows})) "
-            f"WHERE p IS NOT NULL GROUP BY p, g"
-        )
-    repeated = source.rows(
-        f"SELECT count(*) > count(DISTINCT p) FROM ({people}) WHERE g IS NOT NULL", parameters
+    if policy.per_person is None:
+        return rows
+    return (
+        f"SELECT p, g, {_PER_PERSON[policy.per_person]} AS v "
+        f"FROM (SELECT *, row_number() OVER () AS position FROM ({rows})) "
+        f"WHERE p IS NOT NULL GROUP BY p, g"
     )
-    if repeated[0][0]:
+
+
+def _check_people(source: Source, people: str, parameters: tuple[object, ...], least: int) -> None:
+    """Refuse repeated rows; of fewer than `least` people not even that is told."""
+    counted = source.rows(
+        f"SELECT count(*), count(DISTINCT p) FROM ({people}) WHERE g IS NOT NULL", parameters
+    )
+    rows, persons = counted[0]
+    if rows > persons and persons < least:
+        raise RefusedQuestion(Reason.TOO_SMALL, limit=least)
+    if rows > persons:
         raise RefusedQuestion(Reason.REPEATED_PERSON)
-    return people

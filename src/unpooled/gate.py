@@ -174,8 +174,8 @@ def _judge_powers(powers: Powers, question: Question, policy: Policy, cells: _Ce
     if not isinstance(question, PowersQuestion):
         raise GateError("powers were not asked for")
     asked = len(question.lambdas)
-    if asked > policy.powers or not all(-1 <= lam <= 2 for lam in question.lambdas):
-        raise GateError(f"at most {policy.powers} powers in [-1, 2] may be told")
+    if not 1 <= asked <= policy.powers or not all(-1 <= lam <= 2 for lam in question.lambdas):
+        raise GateError(f"at least one and at most {policy.powers} powers in [-1, 2] may be told")
     for group in powers.groups:
         cells.check_people(group.n)
         if group.n < people_for_powers(cells.k, asked):

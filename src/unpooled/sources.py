@@ -41,6 +41,7 @@ class Source:
     def __init__(self, connection: "duckdb.DuckDBPyConnection", relation: str = "data") -> None:
         self._connection = connection
         self.relation = relation
+        self._extremes: dict[str, tuple[Any, ...]] = {}
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         self.kinds: Mapping[str, Kind] = {row[0]: _kind(row[1]) for row in described}
 
@@ -52,6 +53,15 @@ class Source:
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run a query and give its rows."""
         return self._connection.execute(sql, list(parameters)).fetchall()
+
+    def extremes(self, variable: str) -> tuple[float | None, float | None]:
+        """The least and the most of a column; None where there is no value."""
+        if variable not in self._extremes:
+            value = f"nullif(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"
+            found = self.rows(f"SELECT min({value}), max({value}) FROM {self.relation}")
+            self._extremes[variable] = found[0]
+        least, most = self._extremes[variable]
+        return least, most
 
     def split(self, column: str) -> dict[str, "Source"]:
         """One source for each value of a column."""

@@ -66,15 +66,19 @@ def _telling(x: FloatArray, y: FloatArray, k: int) -> int:
 # --- at the coordinator ------------------------------------------------------------------------
 
 
-def check_methods(method: str | Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """The methods asked for, in order; "all" stands for every one."""
+def check_methods(
+    method: str | Sequence[str], known: Sequence[str], only_by_name: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The methods asked for, in order; "all" stands for every one but those only by name."""
     asked = [method] if isinstance(method, str) else list(method)
     for name in asked:
         if name not in (*known, "all"):
             raise InputError(f"method must be one of {', '.join(known)} or all, got {name!r}")
     if not asked:
         raise InputError(f"method must be one of {', '.join(known)} or all, got none")
-    return tuple(known) if "all" in asked else tuple(dict.fromkeys(asked))
+    if "all" in asked:
+        asked += [name for name in known if name not in only_by_name]
+    return tuple(name for name in known if name in asked)
 
 
 def run_compare(

@@ -64,6 +64,7 @@ def run_describe(coordinator: Coordinator, request: Request) -> DescribeResult:
         welch=_welch(groups),
         centers=centers,
         refusals=center_refusals(refusals),
+        rounds=2,
     )
 
 

@@ -64,7 +64,9 @@ GRID_DIGITS = 5  # one pass over a grid needs no more
 def summarise_powers(question: PowersQuestion, selection: Selection, policy: Policy) -> Powers:
     """Each group's moments of the Yeo-Johnson transform."""
     needed = people_for_powers(selection.rule.k, len(question.lambdas))
-    if len(question.lambdas) > policy.powers or not all(-1 <= v <= 2 for v in question.lambdas):
+    if not 1 <= len(question.lambdas) <= policy.powers or not all(
+        -1 <= v <= 2 for v in question.lambdas
+    ):
         raise RefusedQuestion(Reason.NOT_ALLOWED)
     digits = [d for d in (question.digits, policy.power_digits) if d is not None]
     told = []
@@ -114,14 +116,17 @@ def summarise_losses(question: LossQuestion, selection: Selection, policy: Polic
 
 
 def run_quantiles(
-    coordinator: Coordinator, request: Request, p: Sequence[float] | float, method: object
+    coordinator: Coordinator,
+    request: Request,
+    p: Sequence[float] | float,
+    method: str | Sequence[str],
 ) -> QuantileSummary:
     """Estimate by each method in turn; one table serves the methods that need one."""
     try:
         wanted = check_probabilities(p)
     except ValueError as error:
         raise InputError(str(error)) from error
-    methods = check_methods(method, METHODS)  # type: ignore[arg-type]  # checked there
+    methods = check_methods(method, METHODS, only_by_name=("loss",))
     request, rounds = ask_groups(coordinator, request)
     groups = request.groups if request.groups is not None else (EVERYBODY,)
     desk = _Desk(coordinator, request, wanted)

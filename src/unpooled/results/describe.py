@@ -62,6 +62,7 @@ class DescribeResult:
     welch: Welch | None
     centers: tuple[CenterDescription, ...]
     refusals: tuple[CenterRefusal, ...]
+    rounds: int
     record: Record = field(default_factory=Record)
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,6 +84,7 @@ class DescribeResult:
             },
             "centers": [center.to_dict() for center in self.centers],
             "refusals": [refusal.to_dict() for refusal in self.refusals],
+            "rounds": self.rounds,
         }
 
     def chart(self) -> "altair.TopLevelMixin":

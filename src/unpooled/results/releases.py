@@ -1,6 +1,5 @@
 """All that left the centers, readable."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -11,15 +10,19 @@ from unpooled.coordinator import Received
 from unpooled.errors import MessageError
 from unpooled.ledger import Entry, Header
 from unpooled.messages import (
+    AboutPeople,
     Aggregate,
     Answer,
     Catalogue,
     CatalogueQuestion,
     CenterJoin,
     CenterTable,
+    JoinQuestion,
     Losses,
+    LossQuestion,
     Moments,
     Powers,
+    PowersQuestion,
     Question,
     Ranks,
     Sizes,
@@ -28,7 +31,7 @@ from unpooled.messages import (
     encode,
 )
 from unpooled.report.html import Html
-from unpooled.report.text import columns_text, number
+from unpooled.report.text import columns_text, count, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class Releases:
 
     def columns(self) -> tuple[list[str], list[list[str]]]:
         """A row per release, center by center."""
-        count = Counter(release.center for release in self.received)
+        order = list(dict.fromkeys(release.center for release in self.received))
         rows = [
             [
                 release.center,
@@ -79,7 +82,7 @@ class Releases:
                 payload_sentence(release.payload),
                 str(len(release.payload)),
             ]
-            for release in sorted(self.received, key=lambda r: list(count).index(r.center))
+            for release in sorted(self.received, key=lambda r: order.index(r.center))
         ]
         return ["center", "asked", "left the center", "bytes"], rows
 
@@ -90,8 +93,21 @@ def question_sentence(question: Question) -> str:
         return "variables"
     name = type(question).__name__.removesuffix("Question").lower()
     by = f" by {question.by}" if question.by is not None else ""
+    groups = f" ({', '.join(question.groups)})" if question.groups is not None else ""
     where = f" where {question.where}" if question.where is not None else ""
-    return f"{name} of {question.variable}{by}{where}"
+    return f"{name} of {question.variable}{by}{groups}{where}{_details(question)}"
+
+
+def _details(question: AboutPeople) -> str:
+    match question:
+        case JoinQuestion():
+            return f", to {count(len(question.edges), 'edge')}"
+        case PowersQuestion():
+            return f", λ = {', '.join(f'{value:.3g}' for value in question.lambdas)}"
+        case LossQuestion():
+            return f", at {count(len(question.points), 'point')}"
+        case _:
+            return ""
 
 
 def payload_sentence(payload: bytes) -> str:

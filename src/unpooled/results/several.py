@@ -13,6 +13,7 @@ from unpooled.report.text import columns_text, number, p_text
 from unpooled.results.compare import CompareResult, interval_dict
 from unpooled.results.quantiles import QuantilesResult, QuantileSummary
 from unpooled.results.record import Record
+from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
 from unpooled.results.releases import Releases
 from unpooled.results.reporting import write_report
 
@@ -59,6 +60,11 @@ class SeveralComparisons:
     def results(self) -> tuple[CompareResult, ...]:
         """The comparisons that there are."""
         return tuple(o.result for o in self.outcomes if o.result is not None)
+
+    @property
+    def refusals(self) -> tuple[CenterRefusal, ...]:
+        """What was refused, each once."""
+        return tuple(dict.fromkeys(r for result in self.results for r in result.refusals))
 
     def _adjusted(self) -> tuple[list[float], list[float]]:
         """Decimal logarithms of the adjusted p-values, in the order of `results`."""
@@ -129,8 +135,8 @@ class SeveralComparisons:
                 Section(f"{result.value}: {s.heading.lower()}", s.body, s.figures)
                 for s in result.sections()
             ]
-        refusals = dict.fromkeys(r for result in self.results for r in result.refusals)
-        return write_report(path, self.title, sections, joint_record(self.results), refusals)
+        record = joint_record(self.results)
+        return write_report(path, self.title, sections, record, self.refusals)
 
     @property
     def title(self) -> str:
@@ -139,11 +145,13 @@ class SeveralComparisons:
         return f"{len(self.results)} variables by {first.by}, method {first.test.method}"
 
     def __str__(self) -> str:
-        return f"{self.title}\n{columns_text(*self.columns())}{_problem_lines(self.outcomes)}"
+        told = f"{self.title}\n{columns_text(*self.columns())}{_problem_lines(self.outcomes)}"
+        return f"{told}{refusals_text(self.refusals)}"
 
     def _repr_html_(self) -> str:
         page = Html().heading(self.title).table(*self.columns())
-        return str(page.items("Left out", problem_sentences(self.outcomes)))
+        page = page.items("Left out", problem_sentences(self.outcomes))
+        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +164,11 @@ class SeveralQuantiles:
     def results(self) -> tuple[QuantilesResult | QuantileSummary, ...]:
         """The results that there are."""
         return tuple(o.result for o in self.outcomes if o.result is not None)
+
+    @property
+    def refusals(self) -> tuple[CenterRefusal, ...]:
+        """What was refused, each once."""
+        return tuple(dict.fromkeys(r for result in self.results for r in result.refusals))
 
     @property
     def summaries(self) -> tuple[QuantileSummary, ...]:
@@ -190,9 +203,8 @@ class SeveralQuantiles:
                 for s in summary.sections()
             ]
         every = [result for summary in self.summaries for result in summary.results]
-        refusals = dict.fromkeys(r for result in every for r in result.refusals)
         title = f"Quantiles of {', '.join(s.results[0].value for s in self.summaries)}"
-        return write_report(path, title, sections, joint_record(every), refusals)
+        return write_report(path, title, sections, joint_record(every), self.refusals)
 
     def columns(self) -> tuple[list[str], list[list[str]]]:
         """A row per variable, group and method; a column per p."""
@@ -206,11 +218,13 @@ class SeveralQuantiles:
         return ["variable", "group", "method", *(f"{v:g}" for v in p)], rows
 
     def __str__(self) -> str:
-        return f"{columns_text(*self.columns())}{_problem_lines(self.outcomes)}"
+        told = f"{columns_text(*self.columns())}{_problem_lines(self.outcomes)}"
+        return f"{told}{refusals_text(self.refusals)}"
 
     def _repr_html_(self) -> str:
         page = Html().table(*self.columns())
-        return str(page.items("Left out", problem_sentences(self.outcomes)))
+        page = page.items("Left out", problem_sentences(self.outcomes))
+        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
 
 
 def joint_record(results: Sequence[CompareResult | QuantilesResult]) -> Record:

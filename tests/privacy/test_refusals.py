@@ -1,0 +1,83 @@
+"""What a refusal says must not tell on a single person either."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from unpooled import cohort
+from unpooled.center import Center
+from unpooled.keys import CenterKey
+from unpooled.messages import MomentsQuestion, Reason, decode_answer, encode
+from unpooled.policy import Policy
+from unpooled.sources import open_source
+from unpooled.variables import Variable
+
+
+def center(variables: dict[str, Variable] | None = None) -> Center:
+    random = np.random.default_rng(1)
+    rows = pl.DataFrame(
+        {
+            "crp": random.gamma(4, 1, 200),
+            "age": [58, *random.integers(20, 50, 199)],
+            "visit": [1] * 200,
+        }
+    )
+    key = CenterKey.from_seed(1, "Porto")
+    return Center("Porto", open_source(rows), Policy(), key, variables)
+
+
+def reason(porto: Center, where: str) -> Reason:
+    payload = porto.answer(encode(MomentsQuestion(variable="crp", where=where))).payload
+    (refusal,) = decode_answer(payload).refusals
+    return refusal.reason
+
+
+def halve(porto: Center, low: float, high: float) -> float:
+    """The attack: ask of the one person aged 58 whether the value is above a limit."""
+    for _ in range(30):
+        middle = (low + high) / 2
+        above = reason(porto, f"age == 58 and crp > {middle}") is not reason(porto, "age == 580")
+        low, high = (middle, high) if above else (low, middle)
+    return low
+
+
+def test_no_series_of_refusals_finds_a_persons_value() -> None:
+    porto = center()
+    truth = float(np.random.default_rng(1).gamma(4, 1, 200)[0])
+    assert abs(halve(porto, 0, 40) - truth) > 0.01
+    assert {reason(porto, f"age == 58 and crp > {t}") for t in range(20)} == {Reason.TOO_SMALL}
+
+
+def test_the_attack_works_where_nobody_and_too_few_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the rule taken out, the reasons of a condition differ and the value is found."""
+    judged = cohort._judge_size
+    monkeypatch.setattr(cohort, "_judge_size", lambda size, k, _zeros: judged(size, k, True))
+    truth = float(np.random.default_rng(1).gamma(4, 1, 200)[0])
+    assert abs(halve(center(), 0, 40) - truth) < 1e-6
+
+
+def test_a_broken_limit_is_told_of_the_whole_column_and_never_of_chosen_people() -> None:
+    porto = center({"crp": Variable(upper=5)})
+    reasons = {reason(porto, where) for where in ("age == 58", "age != 58", "crp < 3", "crp > 7")}
+    assert reasons == {Reason.OUTSIDE_LIMITS}
+
+
+def test_repeated_rows_of_few_people_are_not_told() -> None:
+    rows = pl.DataFrame({"v": np.arange(60.0), "id": [0, 0, *range(2, 60)]})
+    policy = Policy(person="id")
+    haifa = Center("Haifa", open_source(rows), policy, CenterKey.from_seed(1, "Haifa"))
+    told = {
+        where: decode_answer(
+            haifa.answer(encode(MomentsQuestion(variable="v", where=where))).payload
+        )
+        .refusals[0]
+        .reason
+        for where in ("v < 2", "v >= 2 and v < 4", "v < 50")
+    }
+    assert told == {
+        "v < 2": Reason.TOO_SMALL,
+        "v >= 2 and v < 4": Reason.TOO_SMALL,
+        "v < 50": Reason.REPEATED_PERSON,
+    }
