@@ -11,6 +11,7 @@ from unpooled import __version__
 from unpooled.cli.analyses import SEVERAL, compare, describe, quantiles, table
 from unpooled.cli.ledger import ledger_app
 from unpooled.errors import InputError, UnpooledError
+from unpooled.study.commands import plan, study_app
 
 app = typer.Typer(
     name="unpooled",
@@ -20,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (table, describe, compare, quantiles):
+for command in (table, describe, compare, quantiles, plan):
     app.command()(command)
 
 
@@ -34,6 +35,7 @@ def demo(
     run_demo(out, print)
 
 
+app.add_typer(study_app, name="study")
 app.add_typer(ledger_app, name="ledger")
 
 

@@ -137,13 +137,13 @@ def _next_boundary(
             counts.append(count)
             inside += count - p
             left += total - count
-            if count - p < k and (count > p or not zeros):
-                needed = max(needed, x[p + k - 1])
+            if count - p < k and (count > p or not zeros) and x[p + k - 1] > needed:
+                needed = x[p + k - 1]
             if total - count < k:
                 if not zeros:
                     return None
-                if count < total:  # the group's last few cannot stay behind: take them all
-                    needed = max(needed, x[total - 1])
+                if count < total and x[total - 1] > needed:
+                    needed = x[total - 1]  # the group's last few cannot stay behind
         if left < least:
             return None
         if inside < least:
@@ -164,12 +164,15 @@ def _first_candidate(
     first, begun, whole = math.inf, -math.inf, True
     for x, p, total in zip(groups, passed, totals, strict=True):
         if total - p >= k:
-            begun = max(begun, x[p])
+            if x[p] > begun:
+                begun = x[p]
             if total - p >= 2 * k:
-                first = min(first, x[p + k - 1])
+                value = x[p + k - 1]
                 whole = False
             else:
-                first = min(first, x[total - 1])
+                value = x[total - 1]
+            if value < first:
+                first = value
     return None if begun == -math.inf or (whole and first >= begun) else first
 
 
@@ -189,11 +192,11 @@ def next_value(
     groups: Sequence[Sequence[float]], passed: Sequence[int], totals: Sequence[int]
 ) -> float:
     """The smallest data value not yet passed."""
-    return min(
-        values[done]
-        for values, done, total in zip(groups, passed, totals, strict=True)
-        if done < total
-    )
+    least = math.inf
+    for values, done, total in zip(groups, passed, totals, strict=True):
+        if done < total and values[done] < least:
+            least = values[done]
+    return least
 
 
 def place_boundaries(below: FloatArray, above: FloatArray, weight: Weight) -> FloatArray:

@@ -63,11 +63,13 @@ def join(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule, weight:
     """
     check_groups(groups, rule)
     proposal = _propose(groups, interior, rule)
+    splits = np.empty(0)
     if len(proposal.parent) > len(interior) + 1:
         proposal = undo_pooled_splits(proposal, rule)
-    split = ~np.isnan(proposal.below)
+        split = ~np.isnan(proposal.below)
+        splits = place_boundaries(proposal.below[split], proposal.above[split], weight)
     return Join(
-        splits=place_boundaries(proposal.below[split], proposal.above[split], weight),
+        splits=splits,
         pools=tuple(_pool(counts, rule) for counts in proposal.counts),
     )
 
@@ -116,8 +118,8 @@ def _find_splits(
     groups: Sequence[FloatArray], ends: IntArray, counts: IntArray, rule: Rule
 ) -> dict[int, tuple[list[float], list[float], IntArray]]:
     """For each bin that can be split: the data values around its boundaries, and its people."""
-    enough = counts.sum(axis=0) >= 2 * max(rule.k, rule.bin)
-    (splittable,) = (enough & ~rule.illegal_cells(counts).any(axis=0)).nonzero()
+    enough = np.add.reduce(counts) >= 2 * max(rule.k, rule.bin)
+    (splittable,) = (enough & ~np.logical_or.reduce(rule.illegal_cells(counts))).nonzero()
     if not len(splittable):
         return {}
     found = {}
@@ -206,10 +208,10 @@ def reallocate(
     interior = table.edges[1:-1]
     merged, pieces = _merge(interior, joined.splits)
     pools = dict(zip(groups, joined.pools, strict=True))
-    rows = []
-    for group, old in zip(table.groups, table.counts, strict=True):
+    counts = np.empty((len(table.groups), len(merged) + 1))
+    for row, group, old in zip(counts, table.groups, table.counts, strict=True):
         if group not in pools:
-            rows.append((old / pieces).repeat(pieces))
+            row[:] = (old / pieces).repeat(pieces)
             continue
         new = pools[group]
         _check_pools(new, len(merged) + 1)
@@ -217,8 +219,10 @@ def reallocate(
         if len(joined.splits):
             split_by = (new.counts / new.spans).repeat(new.spans)
             spread = _share(old, split_by, pieces)
-        rows.append(spread + _share(new.counts, spread, new.spans))
-    return Table(np.concatenate(([limits[0]], merged, [limits[1]])), np.array(rows), table.groups)
+        np.add(spread, _share(new.counts, spread, new.spans), out=row)
+    edges = np.empty(len(merged) + 2)
+    edges[0], edges[1:-1], edges[-1] = limits[0], merged, limits[1]
+    return Table(edges, counts, table.groups)
 
 
 def _merge(interior: FloatArray, splits: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from unpooled.report.text import alignment
+
 
 @dataclass(frozen=True, slots=True)
 class Html:
@@ -29,11 +31,14 @@ class Html:
         return Html(f"{self.markup}<p>{escape(text)}</p>")
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> "Html":
-        """Add a table; all but the first column are aligned to the right."""
-        head = "".join(f"<th{_align(i)}>{escape(cell)}</th>" for i, cell in enumerate(header))
+        """Add a table, numbers to the right."""
+        sides = [f' style="text-align:{alignment(i, rows)}"' for i in range(len(header))]
+        head = "".join(
+            f"<th{side}>{escape(cell)}</th>" for side, cell in zip(sides, header, strict=True)
+        )
         body = "".join(
             "<tr>"
-            + "".join(f"<td{_align(i)}>{escape(cell)}</td>" for i, cell in enumerate(row))
+            + "".join(f"<td{s}>{escape(cell)}</td>" for s, cell in zip(sides, row, strict=True))
             + "</tr>"
             for row in rows
         )
@@ -54,7 +59,3 @@ class Html:
             f"{self.markup}<details><summary>{escape(title)}</summary>"
             f"<pre>{escape(text)}</pre></details>"
         )
-
-
-def _align(column: int) -> str:
-    return ' style="text-align:right"' if column else ' style="text-align:left"'

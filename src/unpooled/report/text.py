@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from io import StringIO
+from typing import Literal
 
 _NUMBER = re.compile(r"[≥<−–-]?\s*[\d.e+-]*$")
 
@@ -50,6 +51,12 @@ def p_text(log10_p: float) -> str:
     return f"= {mantissa:.1f}e{exponent:03d}"
 
 
+def alignment(column: int, rows: Sequence[Sequence[str]]) -> Literal["left", "right"]:
+    """Numbers stand to the right, words to the left; the first column holds names."""
+    numeric = column > 0 and all(_NUMBER.match(row[column]) for row in rows)
+    return "right" if numeric else "left"
+
+
 def columns_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table for a terminal: numbers to the right, words to the left."""
     from rich import box
@@ -59,8 +66,7 @@ def columns_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, name in enumerate(header):
-        numeric = i > 0 and all(_NUMBER.match(row[i]) for row in rows)
-        table.add_column(Text(name), justify="right" if numeric else "left", no_wrap=True)
+        table.add_column(Text(name), justify=alignment(i, rows), no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row))
     console = Console(file=StringIO(), width=200, color_system=None, highlight=False)

@@ -1,0 +1,143 @@
+"""Running settings in pieces that are kept, so that a second run goes on where the first stopped.
+
+A piece is a fixed range of simulations, a small file named after it. The folder of a setting is
+named after all that its numbers depend on (setting, seed, the code itself), so numbers of another
+setting or another version are never taken for one's own.
+"""
+
+import hashlib
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from unpooled.maths.arrays import FloatArray
+from unpooled.study.progress import Advance, progress
+from unpooled.study.settings import AnySetting
+from unpooled.study.simulation import simulate
+
+PIECE = 100
+_STUDY_CODE = ("families.py", "methods.py", "settings.py", "simulation.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Simulations start..stop−1 of a setting, and the file that keeps them."""
+
+    setting: AnySetting
+    seed: int
+    start: int
+    stop: int
+    file: Path
+
+    def kept(self) -> FloatArray | None:
+        """The simulations, if an earlier run kept them whole."""
+        try:
+            found: FloatArray = np.load(self.file, allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            return None
+        return found if found.shape == (self.stop - self.start, self.setting.columns) else None
+
+    def keep(self, rows: FloatArray) -> None:
+        """Write the simulations; the file appears whole or not at all."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        part = self.file.with_suffix(".part")
+        with part.open("wb") as stream:
+            np.save(stream, rows, allow_pickle=False)
+        os.replace(part, self.file)
+
+
+def run(
+    settings: Sequence[AnySetting], sims: int, seed: int, jobs: int, folder: Path
+) -> dict[AnySetting, FloatArray]:
+    """All simulations of all settings; what `folder` keeps is not simulated again.
+
+    Neither `jobs` nor an interruption changes a number. A KeyboardInterrupt is passed on after
+    the finished pieces are kept.
+    """
+    pieces = [piece for s in settings for piece in _pieces(s, sims, seed, folder)]
+    rows = {piece: piece.kept() for piece in pieces}
+    missing = [piece for piece in pieces if rows[piece] is None]
+    total = sum(p.stop - p.start for p in pieces)
+    left = sum(p.stop - p.start for p in missing)
+    with progress("simulating", total, total - left) as advance:
+        for piece, found in _simulated(missing, jobs, advance):
+            piece.keep(found)
+            rows[piece] = found
+    return {s: np.concatenate([rows[p] for p in pieces if p.setting == s]) for s in settings}
+
+
+def _pieces(setting: AnySetting, sims: int, seed: int, folder: Path) -> list[Piece]:
+    own = folder / _fingerprint(setting, seed)
+    return [
+        Piece(
+            setting,
+            seed,
+            start,
+            min(start + PIECE, sims),
+            own / f"{start}-{min(start + PIECE, sims)}.npy",
+        )
+        for start in range(0, sims, PIECE)
+    ]
+
+
+def _fingerprint(setting: AnySetting, seed: int) -> str:
+    told = msgspec.json.encode((setting, seed, np.__version__))
+    return hashlib.sha256(told + _code()).hexdigest()[:20]
+
+
+@cache
+def _code() -> bytes:
+    """A digest of the code that the numbers come from."""
+    digest = hashlib.sha256()
+    maths = sorted(f.name for f in files("unpooled.maths").iterdir() if f.name.endswith(".py"))
+    for package, names in (("unpooled.maths", maths), ("unpooled.study", _STUDY_CODE)):
+        for name in names:
+            digest.update(files(package).joinpath(name).read_bytes())
+    return digest.digest()
+
+
+def _simulated(
+    pieces: Sequence[Piece], jobs: int, advance: Advance
+) -> Iterator[tuple[Piece, FloatArray]]:
+    """The pieces as they are done, in any order."""
+    if jobs == 1 or len(pieces) < 2:
+        for piece in pieces:
+            yield piece, _work(piece)
+            advance(piece.stop - piece.start)
+        return
+    with _processes(min(jobs, len(pieces))) as pool:
+        waiting: dict[Future[FloatArray], Piece] = {pool.submit(_work, p): p for p in pieces}
+        for done in as_completed(waiting):
+            piece = waiting[done]
+            yield piece, done.result()
+            advance(piece.stop - piece.start)
+
+
+def _work(piece: Piece) -> FloatArray:
+    return simulate(piece.setting, piece.seed, piece.start, piece.stop)
+
+
+@contextmanager
+def _processes(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that leave Ctrl-C to us; whatever ends us, nothing that waits is begun."""
+    import multiprocessing
+
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_ignore_interrupts)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,120 @@
+"""Planning, against the textbook power of the Mann-Whitney test and simple truths."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import typer
+from scipy.stats import norm
+from typer.testing import CliRunner
+
+from unpooled.errors import InputError
+from unpooled.study.commands import plan
+from unpooled.study.families import Gamma, Normal
+from unpooled.study.planning import Plan, PlanResult, make_plan
+from unpooled.study.reading import read_family, read_plan
+
+COMMAND = typer.Typer()
+COMMAND.command()(plan)
+
+
+def textbook_power(n: int, effect: float) -> float:
+    """Noether's approximation, two-sided at .05, n people in each group."""
+    away = norm.cdf(effect / math.sqrt(2)) - 0.5
+    return float(norm.cdf(away * math.sqrt(6 * n) - norm.ppf(0.975)))
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> PlanResult:
+    asked = Plan((60, 40), (60, 40), 0.35, power=0.8, p=(0.5, 0.9))
+    return make_plan(asked, 300, 1, 1, tmp_path_factory.mktemp("plan"))
+
+
+def test_the_pooled_power_is_the_textbooks(planned: PlanResult) -> None:
+    row = planned.powers[0]
+    assert row["method"] == "combined"
+    assert abs(row["power"] - textbook_power(100, 0.35)) < 4 * row["error"]
+
+
+def test_the_people_needed_are_the_textbooks(planned: PlanResult) -> None:
+    needed = {row["method"]: row for row in planned.needed}
+    exact = next(n for n in range(10, 1000) if textbook_power(n, 0.35) >= 0.8)
+    assert needed["combined"]["people"] == pytest.approx(2 * exact, rel=0.2)
+    assert needed["combined"]["times_pooled"] == 1.0
+    assert needed["fisher"]["people"] > needed["weighted"]["people"]
+
+
+def test_more_people_have_more_power(planned: PlanResult) -> None:
+    curve = [row["power"] for row in planned.curve if row["method"] == "weighted"]
+    assert curve[-1] >= 0.8 > curve[0]
+
+
+def test_the_pooled_median_has_its_textbook_error(planned: PlanResult) -> None:
+    row = planned.precisions[0]
+    assert (row["p"], row["method"], row["times_pooled"]) == (0.5, "sample", 1.0)
+    assert row["standard_error"] == pytest.approx(1.2533 / math.sqrt(100), rel=0.15)
+
+
+def test_effects_that_vary_put_the_target_out_of_reach(tmp_path: Path) -> None:
+    asked = Plan((200, 200), (200, 200), 0.0, power=0.8)
+    result = make_plan(asked, 20, 1, 1, tmp_path)
+    assert all(row["people"] is None for row in result.needed)
+    assert "–" in str(result)
+
+
+def test_centers_below_k_are_no_use(tmp_path: Path) -> None:
+    result = make_plan(Plan((9, 9), (9, 9), 5.0), 20, 1, 1, tmp_path)
+    powers = {row["method"]: row["power"] for row in result.powers}
+    assert powers["combined"] == 1.0
+    assert powers["weighted"] == powers["table"] == 0.0
+
+
+def test_the_command_prints_json_and_draws(tmp_path: Path) -> None:
+    chart = tmp_path / "power.svg"
+    options = ["--sizes", "30,20", "--effect", "0.5", "--sims", "20", "--jobs", "1", "--json"]
+    done = CliRunner().invoke(
+        COMMAND, [*options, "--chart", str(chart), "--family", "gamma:shape=9"]
+    )
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.output)
+    assert told["plan"]["family"] == {"name": "gamma", "shape": 9.0, "scale": 1.0}
+    assert len(told["powers"]) == 5
+    assert chart.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_families_by_name() -> None:
+    assert read_family("normal") == Normal()
+    assert read_family("gamma:shape=4,scale=2") == Gamma(4.0, 2.0)
+    with pytest.raises(InputError, match="family must be such as"):
+        read_family("gama")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"sizes": "a,b"}, "sizes must be numbers"),
+        ({"sizes_y": "10"}, "the same ones in both groups"),
+        ({"alternative": "both"}, "alternative must be"),
+        ({"power": 80.0}, r"power must lie in \(0, 1\), got 80"),
+        ({"p": "25"}, r"p must lie in \(0, 1\), got 25"),
+        ({"k": 0}, "k must be at least 1"),
+        ({"center_sd": -1.0}, "center-sd must not be negative"),
+    ],
+)
+def test_what_cannot_be_planned(change: dict[str, object], problem: str) -> None:
+    asked: dict[str, object] = {
+        "sizes": "30,20",
+        "sizes_y": None,
+        "effect": 0.5,
+        "center_sd": 0.0,
+        "effect_sd": 0.0,
+        "family": "normal",
+        "k": 10,
+        "alternative": "two-sided",
+        "level": 0.05,
+        "power": None,
+        "p": None,
+    }
+    with pytest.raises(InputError, match=problem):
+        read_plan(**{**asked, **change})  # type: ignore[arg-type]

@@ -1,0 +1,87 @@
+"""Runs that are kept: other jobs, a second run, damage, and Ctrl-C change no number."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unpooled.study import runs
+from unpooled.study.runs import run
+from unpooled.study.settings import AnySetting, paper_quantiles, paper_test
+
+SETTINGS: list[AnySetting] = [paper_test(10, (0.05, 0.1, 0.05)), paper_quantiles(4, 10)]
+COMMAND = [sys.executable, "-c", "from unpooled.study.commands import study_app; study_app()"]
+
+
+def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
+    alone = run(SETTINGS[:1], 120, 1, 1, tmp_path / "alone")
+    several = run(SETTINGS[:1], 120, 1, 2, tmp_path / "several")
+    assert np.array_equal(alone[SETTINGS[0]], several[SETTINGS[0]])
+
+
+def test_a_second_run_simulates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run(SETTINGS, 20, 1, 1, tmp_path)
+    monkeypatch.setattr(runs, "simulate", lambda *_: pytest.fail("simulated again"))
+    second = run(SETTINGS, 20, 1, 1, tmp_path)
+    for setting in SETTINGS:
+        assert np.array_equal(first[setting], second[setting])
+
+
+def test_another_seed_or_setting_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    first = run(SETTINGS[:1], 20, 1, 1, tmp_path)
+    second = run(SETTINGS[:1], 20, 2, 1, tmp_path)
+    assert not np.array_equal(first[SETTINGS[0]], second[SETTINGS[0]])
+
+
+@pytest.mark.parametrize("damage", ["empty", "text", "cut", "fewer rows"])
+def test_a_damaged_piece_is_simulated_again(tmp_path: Path, damage: str) -> None:
+    first = run(SETTINGS[:1], 20, 1, 1, tmp_path)
+    (file,) = tmp_path.rglob("*.npy")
+    whole = file.read_bytes()
+    if damage == "fewer rows":
+        np.save(file, first[SETTINGS[0]][:3])
+    else:
+        file.write_bytes({"empty": b"", "text": b"not an array", "cut": whole[:200]}[damage])
+    second = run(SETTINGS[:1], 20, 1, 1, tmp_path)
+    assert np.array_equal(first[SETTINGS[0]], second[SETTINGS[0]])
+
+
+def study(out: Path) -> list[str]:
+    return [*COMMAND, "paper", "--only", "S1", "--sims", "200", "--jobs", "2", "--out", str(out)]
+
+
+def interrupt(out: Path) -> subprocess.CompletedProcess[str]:
+    """Start the study, press Ctrl-C once some of it is kept, and wait for its end."""
+    process = subprocess.Popen(
+        study(out),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(out.rglob("*.npy")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
+    told = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, *told)
+
+
+def test_ctrl_c_and_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    stopped, whole = tmp_path / "stopped", tmp_path / "whole"
+    first = interrupt(stopped)
+    assert first.returncode == 130
+    assert first.stderr == "stopped; the same command goes on from here\n"
+    kept = {file: file.stat().st_mtime_ns for file in stopped.rglob("*.npy")}
+    assert 0 < len(kept) < 12
+    for out in (stopped, whole):
+        done = subprocess.run(study(out), check=True, capture_output=True, text=True)
+        assert done.stderr == ""
+    assert all(file.stat().st_mtime_ns == at for file, at in kept.items())
+    for name in ("S1.csv", "S1.md", "study.html"):
+        assert (stopped / name).read_bytes() == (whole / name).read_bytes(), name
