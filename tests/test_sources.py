@@ -105,3 +105,15 @@ def test_split_needs_a_center_in_every_row() -> None:
         Federation.split(frame, center="hospital")
     with pytest.raises(InputError, match=r"got 'clinic'\. There are: los, hospital"):
         Federation.split(frame, center="clinic")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_name_is_no_pattern_for_other_files(tmp_path: Path, suffix: str) -> None:
+    names = {"a[1]": 1.0, "a1": 2.0, "x*": 3.0, "xy": 4.0, "q?": 5.0, "qq": 6.0, "it's": 7.0}
+    for name, value in names.items():
+        rows = pl.DataFrame({"v": [value] * 3})
+        write = rows.write_csv if suffix == ".csv" else rows.write_parquet
+        write(tmp_path / f"{name}{suffix}")
+    for name, value in names.items():
+        source = open_source(tmp_path / f"{name}{suffix}")
+        assert source.rows(f"SELECT count(*), max(v) FROM {source.relation}") == [(3, value)]

@@ -13,7 +13,7 @@ from unpooled.analyses.table import summarise_join, summarise_table
 from unpooled.boundary import keyed_weight
 from unpooled.cohort import Cohort, RefusedQuestion, Selection, find_cohort, select
 from unpooled.errors import LedgerError, MessageError
-from unpooled.gate import Gate, Release, k_in_force
+from unpooled.gate import Gate, Release
 from unpooled.keys import CenterKey
 from unpooled.ledger import Ledger
 from unpooled.maths.binning import Weight
@@ -35,7 +35,7 @@ from unpooled.messages import (
     TableQuestion,
     decode_question,
 )
-from unpooled.policy import Policy
+from unpooled.policy import Policy, k_in_force
 from unpooled.sources import Source
 from unpooled.variables import Variable
 
@@ -64,7 +64,7 @@ class Center:
         self._policy = policy
         self._secret = key.secret
         self._variables = dict(variables or {})
-        self._gate = Gate(name, policy, self.ledger)
+        self._gate = Gate(name, policy, self.ledger, self._variables)
         self._last: tuple[object, Cohort] | None = None
 
     def answer(self, payload: bytes) -> Release:

@@ -15,12 +15,10 @@ from unpooled import where
 from unpooled.errors import WhereError
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule
-from unpooled.messages import CohortQuestion, Reason, Refusal
-from unpooled.policy import Policy
+from unpooled.messages import EVERYBODY, CohortQuestion, Reason, Refusal
+from unpooled.policy import Policy, k_in_force
 from unpooled.sources import Source, quote
 from unpooled.variables import Variable
-
-EVERYBODY = "all"  # the one group of a question without `by`
 
 _NUMBERS: tuple[where.Kind, ...] = ("integer", "float", "boolean")
 
@@ -34,7 +32,7 @@ class RefusedQuestion(Exception):  # noqa: N818 - not an error of the program bu
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class People:
     """How many people of a group have a value, and how many have none."""
 
     n: int
@@ -49,19 +47,19 @@ class Cohort:
     people: str  # SQL: a row per person, columns v (value) and g (group)
     parameters: tuple[object, ...]
     declared: Variable
-    _sizes: dict[str, Size] = field(default_factory=dict)
+    _sizes: dict[str, People] = field(default_factory=dict)
     _values: dict[str, FloatArray] = field(default_factory=dict)
 
-    def every_size(self) -> dict[str, Size]:
+    def every_size(self) -> dict[str, People]:
         """Every group that is there, and how many people it has; no value is kept."""
         rows = self.source.rows(
             f"SELECT g, count(*), count(v) "
             f"FROM ({self.people}) WHERE g IS NOT NULL GROUP BY g ORDER BY g",
             self.parameters,
         )
-        return {group: Size(n=n, missing=count - n) for group, count, n in rows}
+        return {group: People(n=n, missing=count - n) for group, count, n in rows}
 
-    def sizes(self, groups: Sequence[str]) -> list[Size]:
+    def sizes(self, groups: Sequence[str]) -> list[People]:
         """How many people each group has."""
         self._read(groups)
         return [self._sizes[group] for group in groups]
@@ -78,15 +76,16 @@ class Cohort:
             return
         codes = " ".join(f"WHEN ? THEN {code}" for code in range(len(new)))
         read = self.source.fetch(
-            f"SELECT coalesce(v, 'NaN'::DOUBLE) AS v, CAST(CASE g {codes} END AS SMALLINT) AS code "
-            f"FROM ({self.people}) WHERE g IN ({', '.join('?' * len(new))})",
-            (*new, *self.parameters, *new),
+            f"SELECT * FROM (SELECT coalesce(v, 'NaN'::DOUBLE) AS v, "
+            f"CAST(CASE g {codes} END AS SMALLINT) AS code FROM ({self.people})) "
+            f"WHERE code IS NOT NULL",
+            (*new, *self.parameters),
         )
         for code, group in enumerate(new):
-            own = read["v"][read["code"] == code]
+            own = read["v"][np.flatnonzero(read["code"] == code)]  # 3 × faster than a mask
             own.sort()  # missing values, which are NaN here, come last
             n = len(own) - int(np.isnan(own).sum())
-            self._sizes[group] = Size(n=n, missing=len(own) - n)
+            self._sizes[group] = People(n=n, missing=len(own) - n)
             self._values[group] = own[:n]
 
 
@@ -111,13 +110,13 @@ class Selection:
 
 def select(cohort: Cohort, question: CohortQuestion, policy: Policy) -> Selection:
     """Judge each group of the question by its number of people."""
-    k = policy.k if question.k is None else question.k
-    if k < policy.k:
-        raise RefusedQuestion(Reason.K_BELOW_POLICY, limit=policy.k)
+    k = k_in_force(question, policy)
+    if question.k is not None and question.k < k:
+        raise RefusedQuestion(Reason.K_BELOW_POLICY, limit=k)
     sizes = _sizes(cohort, question)
-    # Of the people that a condition selects, even "nobody" would tell on one of them: a condition
-    # such as "age == 58 and crp > 10", tried for many limits, finds a single person's value.
-    zeros = policy.zero_cells and question.where is None
+    # Of people that the question chose, even "nobody" would tell on one of them: a condition such
+    # as "age == 58 and crp > 10", or a long list of groups, finds a single person's value.
+    zeros = policy.zero_cells and question.where is None and question.by is None
     if not sizes:
         raise RefusedQuestion(Reason.ABSENT if zeros else Reason.TOO_SMALL, limit=k)
     people, refusals = {}, []
@@ -135,14 +134,14 @@ def select(cohort: Cohort, question: CohortQuestion, policy: Policy) -> Selectio
     return Selection(cohort, rule, people, tuple(refusals))
 
 
-def _sizes(cohort: Cohort, question: CohortQuestion) -> dict[str, Size]:
+def _sizes(cohort: Cohort, question: CohortQuestion) -> dict[str, People]:
     if question.by is not None and question.groups is None:
         return cohort.every_size()
     asked = question.groups if question.by is not None and question.groups else (EVERYBODY,)
     return dict(zip(asked, cohort.sizes(asked), strict=True))
 
 
-def _judge_size(size: Size, k: int, zeros: bool) -> Reason | None:
+def _judge_size(size: People, k: int, zeros: bool) -> Reason | None:
     if size.n >= k:
         return None
     if size.n or not zeros or 0 < size.missing < k:
@@ -190,9 +189,14 @@ def _check_names(
         if not policy.allows(name):
             raise RefusedQuestion(Reason.NOT_ALLOWED, name)
     if source.kinds[question.variable] not in _NUMBERS:
-        if not source.rows(f"SELECT 1 FROM {source.relation} LIMIT 1"):
+        column = quote(question.variable)
+        rows, values = source.rows(f"SELECT count(*), count({column}) FROM {source.relation}")[0]
+        if not rows:
             raise RefusedQuestion(Reason.ABSENT)
-        raise RefusedQuestion(Reason.NOT_NUMERIC, question.variable)
+        empty = not values and rows >= policy.k
+        raise RefusedQuestion(
+            Reason.ALL_MISSING if empty else Reason.NOT_NUMERIC, question.variable
+        )
 
 
 def _check_values(source: Source, variable: str, declared: Variable) -> None:

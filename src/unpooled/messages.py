@@ -13,6 +13,7 @@ from unpooled.errors import MessageError
 from unpooled.where import Kind
 
 Limits = Literal["open", "natural", "buffer"]
+EVERYBODY = "all"  # the one group of a question without `by`
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -124,8 +125,9 @@ class GroupMoments(Message, frozen=True):
     """One group's count, mean and SD; None is what may not leave.
 
     `missing` is None when 1..K−1 people have no value. `mean` and `sd` are None when the group
-    takes so few values that they would give single people away; `values` is how many different
-    values some of which belong to fewer than K people (8 stands for 8 or more, 0 for none).
+    takes so few values that they would give single people away. `values` is how many different
+    values it takes if some of them belong to fewer than K people: 0 where none does, 1 where fewer
+    than K people have such values, 8 for 8 or more.
     """
 
     group: str
@@ -176,22 +178,27 @@ class CenterJoin(Message, frozen=True, tag="join", tag_field="say"):
 
 
 class Ranks(Message, frozen=True, tag="ranks", tag_field="say"):
-    """How two groups of a center compare; `values` as in `GroupMoments`."""
+    """How two groups of a center compare; `values_x`, `values_y` as `values` in `GroupMoments`."""
 
     n_x: int
     n_y: int
-    values: int
+    values_x: int
+    values_y: int
     u: float
     variance: float
     effect_variance: float
 
 
 class GroupPowers(Message, frozen=True):
-    """One group: Σ sign(x) log(1+|x|), and per λ the transform's mean and variance (÷ n)."""
+    """One group: Σ sign(x) log(1+|x|), and per λ the transform's mean and variance (÷ n).
+
+    `rare` people have a value that fewer than K share: 0, or enough of them.
+    """
 
     group: str
     n: int
     values: int
+    rare: int
     log_sum: float
     means: tuple[float, ...]
     variances: tuple[float, ...]

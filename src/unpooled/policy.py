@@ -5,14 +5,10 @@ from typing import Literal
 import msgspec
 
 from unpooled.errors import InputError
-from unpooled.messages import Limits
+from unpooled.messages import CohortQuestion, Limits, Question
 
 SMALLEST_K = 3  # no disclosure threshold in use anywhere is lower
 
-# Different values that a group must take, where some of them belong to fewer than K people: with
-# two, the mean is a count; with up to seven, mean and SD (or ranks) together decode single people.
-MEAN_NEEDS = 3
-SD_NEEDS = 8
 MOST_POWERS = 7  # more moments of one group come close to a system that can be solved for people
 
 PerPerson = Literal["mean", "first", "max"]
@@ -84,3 +80,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 def people_for_powers(k: int, powers: int) -> int:
     """How many people a group needs before so many powers may be told: two for each number."""
     return max(3 * k, 2 * (2 * powers + 1))
+
+
+def k_in_force(question: Question | CohortQuestion | None, policy: Policy) -> int:
+    """The policy's K, or the question's where that is higher."""
+    asked = getattr(question, "k", None)
+    return policy.k if asked is None else max(policy.k, asked)

@@ -135,7 +135,8 @@ def _open_file(path: Path) -> Source:
     if not path.is_file():
         raise SourceError(f"{str(path)!r} does not exist")
     connection = _connect()
-    name = "'" + str(path).replace("'", "''") + "'"
+    exactly = re.sub(r"([*?\[])", r"[\1]", str(path))  # not a pattern for other files
+    name = "'" + exactly.replace("'", "''") + "'"
     try:
         match path.suffix.lower():
             case ".csv" | ".tsv" | ".txt":

@@ -78,7 +78,9 @@ def test_a_value_on_an_edge_belongs_to_the_bin_below_it() -> None:
 @pytest.mark.parametrize("case", cases("fix_student_frequencies"), ids=lambda case: case["id"])
 def test_golden_pools_come_out(case: dict[str, Any]) -> None:
     people = np.array(case["inputs"]["student"])
-    starts = pool_starts(people, Rule(k=case["K"]))
+    edges = np.arange(1.0, len(people))
+    values = np.repeat(np.arange(len(people)) + 0.5, people)
+    starts = pool_starts(people, edges, values, (-np.inf, np.inf), Rule(k=case["K"]), half)
     pools = [part.tolist() for part in np.split(people, starts[1:])]
     assert pools == case["reference"]["subsets"]
     spread = reallocate(
@@ -119,6 +121,7 @@ def test_everything_released_is_legal_and_people_are_conserved(
         joined = join(groups, table.edges[1:-1], rule, half)
         for x, pools in zip(groups, joined.pools, strict=True):
             assert not rule.illegal_cells(pools.counts).any()
+            assert len(pools.counts) < 3 or pools.counts[1:-1].min() > 0
             assert pools.counts.sum() == len(x)
         grown = add(table, joined)
         assert set(table.edges) <= set(grown.edges)
@@ -161,3 +164,14 @@ def test_a_join_that_does_not_fit_the_table_is_an_error(joined: Join, problem: s
     table = Table(np.array([0.0, 10.0, 20.0]), np.array([[10.0, 20.0]]), ("x",))
     with pytest.raises(ValueError, match=problem):
         reallocate(table, joined, ("x",)[: len(joined.pools)], (0.0, 20.0))
+
+
+def test_groups_far_apart_still_split_the_bins() -> None:
+    """Where one group has nobody, its empty bins must not take the other group's splits back."""
+    random = np.random.default_rng(2)
+    rule = Rule(k=10)
+    people = [[np.sort(random.normal(0, 1, n)), np.sort(random.normal(6, 1, n))] for n in (60, 170)]
+    table = first_table(people[0], rule)
+    joined = join(people[1], table.edges[1:-1], rule, half)
+    assert len(joined.splits) >= 8
+    assert add(table, joined).bins > table.bins

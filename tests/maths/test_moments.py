@@ -66,7 +66,16 @@ def test_constant_groups_have_no_test() -> None:
 
 @pytest.mark.parametrize(
     ("people", "expected"),
-    [([50], 0), ([10, 10], 0), ([9, 41], 2), ([1, 2, 47], 3), ([10] * 6 + [3], 7), ([1] * 30, 8)],
+    [
+        ([50], 0),
+        ([10, 10], 0),
+        ([9, 41], 1),
+        ([1, 2, 47], 1),
+        ([6, 7], 2),
+        ([5, 6, 40], 3),
+        ([9] * 7, 7),
+        ([1] * 30, 8),
+    ],
 )
 def test_telling_values(people: list[int], expected: int) -> None:
     values = np.repeat(np.arange(float(len(people))), people)

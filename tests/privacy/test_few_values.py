@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from unpooled import Federation
+from unpooled.errors import RefusedError
 from unpooled.maths.mann_whitney import rank_statistics
 
 
@@ -52,4 +53,33 @@ def test_ranks_of_two_values_decode_the_people_and_are_refused() -> None:
     rows = pl.DataFrame({"v": np.concatenate([x, y]), "g": ["x"] * 12 + ["y"] * 12})
     fed = Federation.local({"A": rows})
     result = fed.compare("v", by="g", method="all")
+    assert [(r.center, r.reason) for r in result.refusals] == [("A", "few-values")]
+
+
+def test_a_sum_never_speaks_for_two_people_among_many_alike() -> None:
+    """990 people have a 0: n times the mean is the sum of the other two."""
+    values = np.array([0.0] * 990 + [5.0, 7.0])
+    assert len(values) * values.mean() == pytest.approx(12)  # the attack
+    (center,) = Federation.local({"A": pl.DataFrame({"v": values})}).describe("v").centers
+    assert (center.mean, center.sd) == (None, None)
+
+
+def test_powers_never_speak_for_a_few_people_among_many_alike() -> None:
+    """Seven people among 200 zeros: fifteen numbers would be enough to solve for them."""
+    values = np.array([0.0] * 200 + [3.2, 8.8, 12.4, 17.5, 29.9, 44.1, 61.0])
+    fed = Federation.local({"A": pl.DataFrame({"v": values})})
+    with pytest.raises(RefusedError, match="too-many-powers"):
+        fed.quantiles("v", method="yj-grid")
+
+
+def test_ranks_never_decode_one_group_with_the_help_of_the_other() -> None:
+    """x spreads over ten values and y over two: U gives the split of y."""
+    x = np.repeat(np.arange(10.0), 12)
+    told = rank_statistics(x, np.repeat([0.0, 1.0], [37, 3])).u
+    ones = [
+        n for n in range(41) if rank_statistics(x, np.repeat([0.0, 1.0], [40 - n, n])).u == told
+    ]
+    assert ones == [3]  # the attack
+    rows = pl.DataFrame({"v": [*x, *[0.0] * 37, *[1.0] * 3], "g": ["x"] * 120 + ["y"] * 40})
+    result = Federation.local({"A": rows}).compare("v", by="g", method="all")
     assert [(r.center, r.reason) for r in result.refusals] == [("A", "few-values")]

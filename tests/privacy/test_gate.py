@@ -43,13 +43,15 @@ from unpooled.messages import (
     TableQuestion,
 )
 from unpooled.policy import Policy
+from unpooled.variables import Variable
 
 TABLE = TableQuestion(variable="los")
 JOIN = JoinQuestion(variable="los", edges=(2.0, 4.0))
 
 
 def gate(policy: Policy | None = None) -> Gate:
-    return Gate("Haifa", policy or Policy(), Ledger("Haifa", CenterKey.from_seed(1, "Haifa")))
+    ledger = Ledger("Haifa", CenterKey.from_seed(1, "Haifa"))
+    return Gate("Haifa", policy or Policy(), ledger, {"los": Variable(lower=0)})
 
 
 def answer(question: Question | None = None, **fields: Any) -> Answer:
@@ -80,13 +82,29 @@ def moments(
     return Moments(moments=(group,))
 
 
-def ranks(n_x: int = 10, values: int = 0, u: float = 3.0, variance: float = 5.0) -> Ranks:
-    return Ranks(n_x=n_x, n_y=10, values=values, u=u, variance=variance, effect_variance=0.1)
+def ranks(n_x: int = 10, values_y: int = 0, u: float = 3.0, variance: float = 5.0) -> Ranks:
+    return Ranks(
+        n_x=n_x,
+        n_y=10,
+        values_x=0,
+        values_y=values_y,
+        u=u,
+        variance=variance,
+        effect_variance=0.1,
+    )
 
 
-def powers(n: int = 30, values: int = 0, means: tuple[float, ...] = (1.0, 2.0)) -> Powers:
+def powers(
+    n: int = 30, values: int = 0, rare: int = 0, means: tuple[float, ...] = (1.0, 2.0)
+) -> Powers:
     group = GroupPowers(
-        group="all", n=n, values=values, log_sum=1.0, means=means, variances=(1.0, 2.0)
+        group="all",
+        n=n,
+        values=values,
+        rare=rare,
+        log_sum=1.0,
+        means=means,
+        variances=(1.0, 2.0),
     )
     return Powers(groups=(group,))
 
@@ -100,7 +118,8 @@ LEGAL: list[tuple[Question, Aggregate]] = [
     (MomentsQuestion(variable="los"), moments()),
     (TABLE, table(10, 0, 12)),
     (JOIN, pools((2, 1), (10, 12))),
-    (JOIN, pools((1, 1, 1, 1), (10, 12, 0, 10), 3.0)),
+    (TableQuestion(variable="los", limits="natural"), table(10, 10, lower=0.0)),
+    (JOIN, pools((1, 1, 1, 1), (10, 12, 11, 10), 3.0)),
     (RANKS, ranks()),
     (POWERS, powers()),
 ]
@@ -123,15 +142,25 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (TABLE, pools((3,), (10,)), "not asked for"),
     (JOIN, pools((2, 1), (10, 3)), "at least 10"),
     (JOIN, pools((2,), (10,)), "cover every bin"),
-    (JOIN, pools((2, 1, 1), (13, 12, 10), 3.0), "must not be pooled"),
-    (JOIN, pools((1, 3), (10, 25), 3.0), "must not be pooled"),
+    (JOIN, pools((1, 1, 1), (10, 0, 10)), "told apart"),
+    (JOIN, pools((1, 2), (10, 10, 10)), "one count"),
     (JOIN, pools((1, 1, 1), (10, 10, 10), 2.0), "must not repeat"),
     (RANKS, ranks(n_x=9, u=5.0), "at least 10"),
-    (RANKS, ranks(values=7), "need 8 different values"),
+    (RANKS, ranks(values_y=7), "need 8 different values"),
     (RANKS, ranks(u=101.0), "number of pairs"),
     (RANKS, ranks(variance=-1.0), "not negative"),
     (POWERS, powers(n=29), "2 powers need 30 people"),
     (POWERS, powers(values=2), "need 8 different values"),
+    (POWERS, powers(values=8, rare=29), "rare values"),
+    (MomentsQuestion(variable="los"), moments(values=1), "a mean needs 3"),
+    (SizesQuestion(variable="los"), moments(), "not asked for"),
+    (SizesQuestion(variable="los"), Sizes(sizes=(Size(group="Smith", n=10),)), "not be named"),
+    (
+        SizesQuestion(variable="los", by="arm", groups=("a",)),
+        Sizes(sizes=(Size(group="Smith", n=10),)),
+        "not be named",
+    ),
+    (TableQuestion(variable="los", limits="natural"), table(10, 10, lower=0.5), "declared"),
     (POWERS, powers(means=(1.0,)), "one mean and one variance"),
     (TABLE, powers(), "not asked for"),
     (PowersQuestion(variable="los", lambdas=(3.0, 1.0)), powers(), r"in \[-1, 2\]"),
@@ -194,6 +223,17 @@ def test_a_refusal_repeats_only_what_the_question_named() -> None:
         door.release(question, answer(question, aggregate=None, refusals=(smith,)))
 
 
+def test_a_refusal_tells_only_the_limit_of_a_rule() -> None:
+    seven = Refusal(reason=Reason.TOO_SMALL, limit=7)
+    with pytest.raises(GateError, match="only the limit"):
+        gate().release(TABLE, answer(aggregate=None, refusals=(seven,)))
+
+
+def test_a_variable_that_the_policy_does_not_allow_never_leaves() -> None:
+    with pytest.raises(GateError, match="does not allow this variable"):
+        gate(Policy(variables=("age",))).release(TABLE, answer(aggregate=table(10)))
+
+
 def test_a_release_cannot_be_made_by_hand() -> None:
     with pytest.raises(GateError, match="only the gate"):
         Release("Haifa", b"{}", object())
@@ -244,7 +284,7 @@ def test_an_aggregate_without_a_rule_fails_type_checking(tmp_path: Path) -> None
             "--no-incremental",
             "--follow-imports=silent",
             "--ignore-missing-imports",
-            str(package / "gate.py"),
+            str(package / "rules.py"),
         ],
         cwd=tmp_path,
         env={"MYPYPATH": str(tmp_path), "PATH": ""},

@@ -7,7 +7,7 @@ import pytest
 from unpooled import cohort
 from unpooled.center import Center
 from unpooled.keys import CenterKey
-from unpooled.messages import MomentsQuestion, Reason, decode_answer, encode
+from unpooled.messages import MomentsQuestion, Reason, SizesQuestion, decode_answer, encode
 from unpooled.policy import Policy
 from unpooled.sources import open_source
 from unpooled.variables import Variable
@@ -81,3 +81,24 @@ def test_repeated_rows_of_few_people_are_not_told() -> None:
         "v >= 2 and v < 4": Reason.TOO_SMALL,
         "v < 50": Reason.REPEATED_PERSON,
     }
+
+
+def named_groups(values: list[str], by: str) -> dict[str, Reason]:
+    """The attack: name every value that somebody could have, and see which are refused how."""
+    question = SizesQuestion(variable="crp", by=by, groups=tuple(values))
+    answer = decode_answer(center().answer(encode(question)).payload)
+    return {str(refusal.name): refusal.reason for refusal in answer.refusals}
+
+
+def test_a_list_of_groups_does_not_say_who_is_there() -> None:
+    ages = [str(age) for age in range(18, 100)]
+    assert set(named_groups(ages, "age").values()) == {Reason.TOO_SMALL}
+
+
+def test_without_the_rule_a_list_of_groups_names_every_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judged = cohort._judge_size
+    monkeypatch.setattr(cohort, "_judge_size", lambda size, k, _zeros: judged(size, k, True))
+    found = named_groups([str(age) for age in range(50, 100)], "age")
+    assert [age for age, why in found.items() if why is Reason.TOO_SMALL] == ["58"]

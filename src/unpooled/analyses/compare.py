@@ -25,9 +25,8 @@ from unpooled.maths.mann_whitney import (
     table_test,
     weighted_test,
 )
-from unpooled.maths.moments import telling_values
+from unpooled.maths.moments import SD_NEEDS, telling_values
 from unpooled.messages import Ranks, RanksQuestion, Reason, Refusal
-from unpooled.policy import SD_NEEDS
 from unpooled.results.compare import CenterComparison, CompareResult
 from unpooled.results.refusals import center_refusals
 from unpooled.results.table import TableResult
@@ -39,28 +38,21 @@ METHODS = (*BY_CENTER, "table")
 
 
 def summarise_ranks(selection: Selection) -> Ranks:
-    """How the two groups compare, unless they take so few values that it would tell on people."""
+    """How the two groups compare, unless one takes so few values that it would tell on people."""
     x, y = selection.values()
-    telling = _telling(x, y, selection.rule.k)
-    if 0 < telling < SD_NEEDS:
+    telling = [telling_values(values, selection.rule.k) for values in (x, y)]
+    if any(0 < values < SD_NEEDS for values in telling):
         raise RefusedQuestion(Reason.FEW_VALUES)
     ranks = rank_statistics(x, y)
     return Ranks(
         n_x=ranks.n_x,
         n_y=ranks.n_y,
-        values=telling,
+        values_x=telling[0],
+        values_y=telling[1],
         u=ranks.u,
         variance=ranks.variance,
         effect_variance=ranks.effect_variance,
     )
-
-
-def _telling(x: FloatArray, y: FloatArray, k: int) -> int:
-    """How many different values the groups take together, if some belong to fewer than K people."""
-    each = telling_values(x, k), telling_values(y, k)
-    if max(each) in (0, SD_NEEDS):
-        return max(each)
-    return min(len({*x.tolist(), *y.tolist()}), SD_NEEDS)
 
 
 # --- at the coordinator ------------------------------------------------------------------------

@@ -6,9 +6,16 @@ from unpooled.analyses.asking import Request, refuse, take_attendance
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.moments import MeanSD, Welch, pool, telling_values, welch
+from unpooled.maths.moments import (
+    MEAN_NEEDS,
+    SD_NEEDS,
+    MeanSD,
+    Welch,
+    pool,
+    telling_values,
+    welch,
+)
 from unpooled.messages import GroupMoments, Moments, MomentsQuestion
-from unpooled.policy import MEAN_NEEDS, SD_NEEDS
 from unpooled.results.describe import CenterDescription, DescribeResult, GroupDescription
 from unpooled.results.refusals import center_refusals
 

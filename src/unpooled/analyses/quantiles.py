@@ -10,11 +10,11 @@ from unpooled.analyses.asking import Request, ask_groups, explain
 from unpooled.analyses.compare import check_methods
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.table import run_table
-from unpooled.cohort import EVERYBODY, RefusedQuestion, Selection
+from unpooled.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError, RefusedError, UnpooledError
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.moments import telling_values
+from unpooled.maths.moments import SD_NEEDS, Rare, telling_values
 from unpooled.maths.quantile import (
     PinballLoss,
     check_probabilities,
@@ -33,6 +33,7 @@ from unpooled.maths.yeo_johnson import (
     round_moments,
 )
 from unpooled.messages import (
+    EVERYBODY,
     GroupLoss,
     GroupPowers,
     Losses,
@@ -42,7 +43,7 @@ from unpooled.messages import (
     Reason,
     Refusal,
 )
-from unpooled.policy import SD_NEEDS, Policy, people_for_powers
+from unpooled.policy import Policy, people_for_powers
 from unpooled.results.quantiles import (
     Quantile,
     QuantilesResult,
@@ -71,9 +72,10 @@ def summarise_powers(question: PowersQuestion, selection: Selection, policy: Pol
     digits = [d for d in (question.digits, policy.power_digits) if d is not None]
     told = []
     for group, values in zip(selection.groups, selection.values(), strict=True):
+        rare = Rare.of(values, selection.rule.k).people
         telling = telling_values(values, selection.rule.k)
         named = None if question.by is None else group
-        if len(values) < needed:
+        if len(values) < needed or 0 < rare < needed:
             raise RefusedQuestion(Reason.TOO_MANY_POWERS, named, needed)
         if 0 < telling < SD_NEEDS:
             raise RefusedQuestion(Reason.FEW_VALUES, named)
@@ -85,6 +87,7 @@ def summarise_powers(question: PowersQuestion, selection: Selection, policy: Pol
                 group=group,
                 n=moments.n,
                 values=telling,
+                rare=rare,
                 log_sum=moments.log_sum,
                 means=tuple(moments.mean.tolist()),
                 variances=tuple(moments.variance.tolist()),

@@ -18,6 +18,7 @@ app = typer.Typer(
     help="Statistics across hospitals without pooling the data: no number leaves a center that "
     "speaks for fewer than K people.",
     no_args_is_help=True,
+    rich_markup_mode=None,  # its help page costs more than all else that --help loads
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

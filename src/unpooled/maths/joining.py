@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpooled.maths.arrays import FloatArray, IntArray
+from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.binning import (
     Rule,
     Weight,
     as_sequences,
     check_groups,
+    cut,
     find_cuts,
     next_value,
     place_boundaries,
@@ -45,8 +46,8 @@ class _Proposal:
 
     parent: IntArray
     counts: IntArray  # one row per group
-    below: FloatArray  # the data values around the boundary at the upper end of each bin,
-    above: FloatArray  # nan where that boundary is the table's own
+    edges: FloatArray  # between the bins
+    own: BoolArray  # which of the edges are the center's
 
 
 def join(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule, weight: Weight) -> Join:
@@ -62,21 +63,44 @@ def join(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule, weight:
     (array([5.15]), array([2, 1, 1, 1]), array([10, 10, 10, 10]))
     """
     check_groups(groups, rule)
-    proposal = _propose(groups, interior, rule)
-    splits = np.empty(0)
-    if len(proposal.parent) > len(interior) + 1:
-        proposal = undo_pooled_splits(proposal, rule)
-        split = ~np.isnan(proposal.below)
-        splits = place_boundaries(proposal.below[split], proposal.above[split], weight)
-    return Join(
-        splits=splits,
-        pools=tuple(_pool(counts, rule) for counts in proposal.counts),
+    proposal = _propose(groups, interior, rule, weight)
+    reach = _reach(groups, rule, weight)
+    if proposal.own.any():
+        proposal = undo_pooled_splits(proposal, groups, reach, rule, weight)
+    pools = []
+    for counts, values, ends in zip(proposal.counts, groups, reach, strict=True):
+        starts = pool_starts(counts, proposal.edges, values, ends, rule, weight)
+        pools.append(Pools(_spans(starts, len(counts)), np.add.reduceat(counts, starts)))
+    return Join(splits=proposal.edges[proposal.own], pools=tuple(pools))
+
+
+def _reach(groups: Sequence[FloatArray], rule: Rule, weight: Weight) -> list[tuple[float, float]]:
+    """Below and above which boundary of the center's own table each group has nobody.
+
+    Beyond them, and only there, "nobody" may be told: the center's own table would tell it too.
+    """
+    everywhere = (-np.inf, np.inf)
+    if not rule.zeros or not _apart(groups, rule.k):
+        return [everywhere] * len(groups)
+    own = cut(groups, rule)
+    boundaries = place_boundaries(own.below, own.above, weight).tolist()
+    outer = [-np.inf, *boundaries, np.inf]
+    reach = []
+    for counts in own.counts:
+        held = counts.nonzero()[0]
+        reach.append((outer[held[0]], outer[held[-1] + 1]) if len(held) else everywhere)
+    return reach
+
+
+def _apart(groups: Sequence[FloatArray], k: int) -> bool:
+    """Whether K people of some group lie beyond all of another: else no cell is empty."""
+    held = [values for values in groups if len(values)]
+    if len(held) < 2:
+        return False
+    low, high = max(x[0] for x in held), min(x[-1] for x in held)
+    return any(
+        x.searchsorted(low) >= k or len(x) - x.searchsorted(high, "right") >= k for x in held
     )
-
-
-def _pool(counts: IntArray, rule: Rule) -> Pools:
-    start = pool_starts(counts, rule)
-    return Pools(_spans(start, len(counts)), np.add.reduceat(counts, start))
 
 
 def _spans(starts: IntArray, end: int) -> IntArray:
@@ -87,7 +111,9 @@ def _spans(starts: IntArray, end: int) -> IntArray:
     return spans
 
 
-def _propose(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule) -> _Proposal:
+def _propose(
+    groups: Sequence[FloatArray], interior: FloatArray, rule: Rule, weight: Weight
+) -> _Proposal:
     """Split every bin of the table in which the center has enough people, by the binning rule."""
     bins = len(interior) + 1
     ends = np.zeros((len(groups), bins + 1), dtype=np.int64)
@@ -97,21 +123,21 @@ def _propose(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule) -> 
     counts = ends[:, 1:] - ends[:, :-1]
     found = _find_splits(groups, ends, counts, rule)
     if not found:
-        unsplit = np.full(bins, np.nan)
-        return _Proposal(np.arange(bins), counts, unsplit, unsplit)
+        return _Proposal(np.arange(bins), counts, interior, np.zeros(bins - 1, dtype=bool))
     pieces = np.ones(bins, dtype=np.int64)
     for b, (below, _, _) in found.items():
         pieces[b] += len(below)
     parent, last = np.arange(bins).repeat(pieces), pieces.cumsum() - 1
-    unsplit = np.full(len(parent), np.nan)
-    proposal = _Proposal(parent, np.empty((len(groups), len(parent)), int), unsplit, unsplit.copy())
-    proposal.counts[:, last] = counts
+    edges, own = np.empty(len(parent) - 1), np.zeros(len(parent) - 1, dtype=bool)
+    edges[last[:-1]] = interior
+    split = np.empty((len(groups), len(parent)), dtype=np.int64)
+    split[:, last] = counts
     for b, (below, above, inside) in found.items():
         first = last[b] - len(below)
-        proposal.counts[:, first : last[b] + 1] = inside
-        proposal.below[first : last[b]] = below
-        proposal.above[first : last[b]] = above
-    return proposal
+        split[:, first : last[b] + 1] = inside
+        edges[first : last[b]] = place_boundaries(np.array(below), np.array(above), weight)
+        own[first : last[b]] = True
+    return _Proposal(parent, split, edges, own)
 
 
 def _find_splits(
@@ -138,52 +164,99 @@ def _find_splits(
     return found
 
 
-def undo_pooled_splits(proposal: _Proposal, rule: Rule) -> _Proposal:
-    """Take back every split of which some part would be pooled with other bins.
+def undo_pooled_splits(
+    proposal: _Proposal,
+    groups: Sequence[FloatArray],
+    reach: Sequence[tuple[float, float]],
+    rule: Rule,
+    weight: Weight,
+) -> _Proposal:
+    """Take back every split of which a part with people would be pooled with other people.
 
     Otherwise the split's parts, each known to be legal, could be subtracted from the pool and
-    leave a count below K.
+    leave a count below K. A part without people takes nothing from its pool.
     """
     while True:
         alone = np.ones(len(proposal.parent), dtype=bool)
-        for counts in proposal.counts:
-            spans = _spans(pool_starts(counts, rule), len(counts))
-            alone &= (spans == 1).repeat(spans)
+        for counts, values, ends in zip(proposal.counts, groups, reach, strict=True):
+            starts = pool_starts(counts, proposal.edges, values, ends, rule, weight)
+            held = counts > 0
+            sharing = np.add.reduceat(held, starts, dtype=np.int64) > 1
+            alone &= ~(held & sharing.repeat(_spans(starts, len(counts))))
         pooled = np.zeros(proposal.parent[-1] + 1, dtype=bool)
         pooled[proposal.parent[~alone]] = True
-        keep = np.isnan(proposal.below) | ~pooled[proposal.parent]
+        keep = ~np.append(proposal.own, False) | ~pooled[proposal.parent]
         if keep.all():
             return proposal
         first = np.append(0, keep.nonzero()[0][:-1] + 1)
         proposal = _Proposal(
             parent=proposal.parent[keep],
             counts=np.add.reduceat(proposal.counts, first, axis=1),
-            below=proposal.below[keep],
-            above=proposal.above[keep],
+            edges=proposal.edges[keep[:-1]],
+            own=proposal.own[keep[:-1]],
         )
 
 
-def pool_starts(counts: IntArray, rule: Rule) -> IntArray:
+def pool_starts(
+    counts: IntArray,
+    edges: FloatArray,
+    values: FloatArray,
+    reach: tuple[float, float],
+    rule: Rule,
+    weight: Weight,
+) -> IntArray:
     """Where one group's pools begin: from the left, bins are pooled until the pool is legal.
 
-    When what remains behind a pool is too small, the pool takes it in as well.
+    When what remains behind a pool is too small, the pool takes it in as well. Empty bins are not
+    told apart: with edges as fine as somebody likes, the first and the last empty bin of a gap
+    would give the values around it away. So a pool ends inside the gap where the center's own
+    boundary would lie, and the first and the last pool go on to `reach`, or to the ends.
 
     Examples
     --------
-    >>> pool_starts(np.array([3, 7, 10, 0, 12, 5]), Rule(k=10))
-    array([0, 2, 3, 4])
+    >>> values = np.repeat([0.5, 1.5, 2.5, 5.5, 6.5], [3, 7, 10, 12, 5])
+    >>> counts = np.array([3, 7, 10, 0, 0, 12, 5])
+    >>> ends = -np.inf, np.inf
+    >>> pool_starts(counts, np.arange(1.0, 7.0), values, ends, Rule(k=10), lambda a, v: 0.5)
+    array([0, 2, 4])
     """
-    k, zeros, people = rule.k, rule.zeros, counts.tolist()
-    left, pool, starts = sum(people), 0, [0]
+    k, people = rule.k, counts.tolist()
+    passed, pool, starts = 0, 0, [0]
     for b, count in enumerate(people, 1):
         pool += count
-        if pool >= k or (not pool and zeros):  # the pool is legal: it ends here
-            left -= pool
-            if left < k and (left or not zeros):
-                break
-            starts.append(b)
-            pool = 0
-    return np.array(starts if starts[-1] < len(people) else starts[:-1], dtype=np.int64)
+        if pool < k:
+            continue
+        passed += pool
+        if len(values) - passed < k:
+            break
+        starts.append(_end_in_gap(b, people, edges, values, passed, weight))
+        pool = 0
+    nobody_below, nobody_above = reach
+    if (first := int(edges.searchsorted(nobody_below, "right"))) > 0:
+        starts.insert(1, first)
+    if (last := int(edges.searchsorted(nobody_above)) + 1) <= len(edges):
+        starts.append(last)
+    return np.array(starts, dtype=np.int64)
+
+
+def _end_in_gap(
+    end: int,
+    people: list[int],
+    edges: FloatArray,
+    values: FloatArray,
+    passed: int,
+    weight: Weight,
+) -> int:
+    """Of the edges in the gap behind so many people, the one nearest to an own boundary."""
+    last = end
+    while not people[last]:
+        last += 1
+    if last == end:
+        return end
+    below, above = float(values[passed - 1]), float(values[passed])
+    w = weight(below, above)
+    distance = np.abs(edges[end - 1 : last] - (w * below + (1 - w) * above))
+    return end + int(distance.argmin())
 
 
 def reallocate(

@@ -98,57 +98,100 @@ def rank_statistics(x: FloatArray, y: FloatArray) -> RankStatistics:
     >>> rank_statistics(np.array([1.0, 2.0, 4.0]), np.array([2.0, 3.0, 5.0, 6.0]))
     RankStatistics(n_x=3, n_y=4, u=7.0, variance=31.428..., effect_variance=0.0381...)
     """
+    return rank_statistics_by_row(x[None, :], y[None, :])[0]
+
+
+def rank_statistics_by_row(x: FloatArray, y: FloatArray) -> list[RankStatistics]:
+    """`rank_statistics` of many pairs of groups of the same sizes, a pair in each row.
+
+    Examples
+    --------
+    >>> pairs = rank_statistics_by_row(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[2.0], [9.0]]))
+    >>> [center.u for center in pairs]
+    [1.0, 2.0]
+    """
     for name, values in (("x", x), ("y", y)):
-        if len(values) == 0:
+        if values.shape[1] == 0:
             raise ValueError(f"{name} must hold at least one value, got none")
-        if not (np.all(values[1:] >= values[:-1]) and np.isfinite(values[[0, -1]]).all()):
+        if not ((values[:, 1:] >= values[:, :-1]).all() and np.isfinite(values[:, [0, -1]]).all()):
             raise ValueError(f"{name} must be finite and ascending")
-    counts_x, counts_y = _count_distinct(x, y)
-    placed_x = (np.cumsum(counts_y) - counts_y / 2) / len(y)
-    placed_y = (np.cumsum(counts_x) - counts_x / 2) / len(x)
-    return RankStatistics(
-        n_x=len(x),
-        n_y=len(y),
-        u=float(_u(counts_x, counts_y)),
-        variance=_null_variance(counts_x, counts_y),
-        effect_variance=_mean_variance(placed_x, counts_x) + _mean_variance(placed_y, counts_y),
-    )
+    runs = _Runs.of_people(x, y)
+    n_x, n_y = x.shape[1], y.shape[1]
+    figures = zip(runs.u(), runs.null_variance(), runs.effect_variance(), strict=True)
+    return [RankStatistics(n_x, n_y, float(u), float(v), float(w)) for u, v, w in figures]
 
 
-def _count_distinct(x: FloatArray, y: FloatArray) -> tuple[IntArray, IntArray]:
-    """How often each distinct value occurs in either sorted group."""
-    pooled = np.concatenate((x, y))
-    pooled.sort(kind="stable")  # merges the two runs in linear time
-    ends = np.flatnonzero(np.append(pooled[1:] != pooled[:-1], True))
-    counts_x = np.bincount(np.searchsorted(pooled[ends], x), minlength=len(ends))
-    return counts_x, np.diff(ends, prepend=-1) - counts_x
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """People of either group at each distinct value (or in each bin), and up to it.
+
+    Several pairs of groups of the same sizes n and m may follow each other in a line.
+    """
+
+    n: float
+    m: float
+    counts_x: FloatArray
+    counts_y: FloatArray
+    reached_x: FloatArray
+    reached_y: FloatArray
+    starts: IntArray  # where each pair begins
+
+    @classmethod
+    def of_people(cls, x: FloatArray, y: FloatArray) -> "_Runs":
+        """A pair of sorted groups in each row."""
+        n, total = x.shape[1], x.shape[1] + y.shape[1]
+        pooled = np.concatenate((x, y), axis=1)
+        order = pooled.argsort(axis=1, kind="stable")  # merges the two runs in linear time
+        before = np.arange(len(x))[:, None] * total  # people of the rows before
+        pooled = pooled.take(order + before)
+        last = np.ones(pooled.shape, dtype=bool)
+        np.not_equal(pooled[:, 1:], pooled[:, :-1], out=last[:, :-1])
+        runs = np.count_nonzero(last, axis=1)
+        starts = runs.cumsum() - runs
+        reached_x = (order < n).cumsum(axis=1, dtype=np.float64)[last]
+        reached_y = last.ravel().nonzero()[0] + 1 - before.repeat(runs) - reached_x
+        counts = _steps(reached_x, starts), _steps(reached_y, starts)
+        return cls(float(n), float(total - n), *counts, reached_x, reached_y, starts)
+
+    @classmethod
+    def of_table(cls, x: FloatArray, y: FloatArray) -> "_Runs":
+        """The two rows of a table."""
+        return cls(float(x.sum()), float(y.sum()), x, y, x.cumsum(), y.cumsum(), np.array([0]))
+
+    def u(self) -> FloatArray:
+        """Equation fedstatistic in O(B): whole counts give a whole U."""
+        return self._sums(self.counts_y * (2 * self.reached_x - self.counts_x - self.n))
+
+    def null_variance(self) -> FloatArray:
+        """V of the paper's section "The Mann-Whitney U test", with its correction for ties."""
+        tied, total = self.counts_x + self.counts_y, self.n + self.m
+        ties = self._sums(tied * (tied * tied - 1)) / (total * (total * total - 1))
+        return np.maximum(self.n * self.m * (total + 1) / 3 * (1 - ties), 0.0)
+
+    def effect_variance(self) -> FloatArray:
+        """That of both groups' mean placement in the other."""
+        placed_x = (self.reached_y - self.counts_y / 2) / self.m
+        placed_y = (self.reached_x - self.counts_x / 2) / self.n
+        of_x = self._mean_variance(placed_x, self.counts_x, self.n)
+        return of_x + self._mean_variance(placed_y, self.counts_y, self.m)
+
+    def _mean_variance(self, placed: FloatArray, counts: FloatArray, people: float) -> FloatArray:
+        weighted = placed * counts
+        mean = self._sums(weighted) / people
+        if people == 1:
+            return mean * (1 - mean)
+        return np.maximum(self._sums(weighted * placed) / people - mean**2, 0.0) / (people - 1)
+
+    def _sums(self, values: FloatArray) -> FloatArray:
+        return np.add.reduceat(values, self.starts)
 
 
-def _u(counts_x: npt.NDArray[np.number], counts_y: npt.NDArray[np.number]) -> float:
-    """Equation fedstatistic in O(B): whole counts give a whole U."""
-    reached = np.cumsum(counts_x)
-    below_minus_above = 2 * reached - counts_x - reached[-1]
-    return float(np.sum(counts_y * below_minus_above))
-
-
-def _null_variance(counts_x: npt.NDArray[np.number], counts_y: npt.NDArray[np.number]) -> float:
-    """V of the paper's section "The Mann-Whitney U test", with its correction for ties."""
-    tied = (counts_x + counts_y).astype(np.float64)
-    if np.count_nonzero(tied) == 1:
-        return 0.0
-    n, m = float(counts_x.sum()), float(counts_y.sum())
-    total = n + m
-    ties = float(np.sum(tied * (tied**2 - 1))) / (total * (total**2 - 1))
-    return max(n * m * (total + 1) / 3 * (1 - ties), 0.0)
-
-
-def _mean_variance(placed: FloatArray, counts: IntArray) -> float:
-    """The variance of the mean of placements that occur `counts` times."""
-    people = int(counts.sum())
-    mean = float(placed @ counts) / people
-    if people == 1:
-        return mean * (1 - mean)
-    return float((placed - mean) ** 2 @ counts) / (people - 1) / people
+def _steps(reached: FloatArray, starts: IntArray) -> FloatArray:
+    """What running totals grow by; they begin anew at each start."""
+    steps = reached.copy()
+    steps[1:] -= reached[:-1]
+    steps[starts] = reached[starts]
+    return steps
 
 
 def sum_test(centers: Sequence[RankStatistics], alternative: Alternative) -> TestResult:
@@ -218,9 +261,10 @@ def table_test(
     0.018...
     """
     x, y = check_counts(counts_x, counts_y)
-    variance = _null_variance(x, y)
+    runs = _Runs.of_table(x, y)
+    u, variance = float(runs.u()[0]), float(runs.null_variance()[0])
     note = None if variance else "everyone is in the same bin: nothing to test, p = 1"
-    return _result("table", _u(x, y), variance, alternative, note)
+    return _result("table", u, variance, alternative, note)
 
 
 def check_counts(counts_x: npt.ArrayLike, counts_y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,10 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray
 
-_FEW = 8
+# Different values that a group must take, where some of them belong to fewer than K people: with
+# two, the mean is a count; with up to seven, mean and SD (or ranks) together decode single people.
+MEAN_NEEDS = 3
+SD_NEEDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +98,46 @@ def _log_two_sided(t: float, df: float) -> float:
     return a * log(x) + b * log1p(-x) - log(a) - float(betaln(a, b)) + log(series)
 
 
+@dataclass(frozen=True, slots=True)
+class Rare:
+    """The people of a group whose value belongs to fewer than K of them, and their values."""
+
+    people: int
+    values: int
+
+    @classmethod
+    def of(cls, values: FloatArray, k: int) -> "Rare":
+        """Count them in a sorted group.
+
+        Examples
+        --------
+        >>> Rare.of(np.repeat([0.0, 1.0, 2.0], [90, 2, 3]), 10)
+        Rare(people=5, values=2)
+        """
+        starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
+        sharing = np.diff(starts, append=len(values))
+        rare = sharing < k
+        return cls(int(sharing[rare].sum()), int(rare.sum()))
+
+
 def telling_values(values: FloatArray, k: int) -> int:
     """How many different values a sorted group takes, if some belong to fewer than K people.
 
-    0 when every value belongs to at least K people: then even the full table may be told.
-    8 stands for 8 or more.
+    0 when every value belongs to at least K people: then even the full table may be told. 1 when
+    fewer than K people have such values: any sum would speak for them alone. 8 stands for 8
+    or more.
 
     Examples
     --------
-    >>> telling_values(np.repeat([0.0, 1.0], [9, 1]), 10), telling_values(np.arange(50.0), 10)
-    (2, 8)
+    >>> telling_values(np.arange(50.0), 10), telling_values(np.repeat([0.0, 5.0], [99, 1]), 10)
+    (8, 1)
+    >>> telling_values(np.repeat([0.0, 1.0], [6, 7]), 10)
+    2
     """
-    starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
-    people = np.diff(starts, append=len(values))
-    return 0 if people.min() >= k else min(len(people), _FEW)
+    rare = Rare.of(values, k)
+    if not rare.people:
+        return 0
+    if rare.people < k:
+        return 1
+    different = 1 + int(np.count_nonzero(values[1:] != values[:-1]))
+    return min(different, SD_NEEDS)

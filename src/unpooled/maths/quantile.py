@@ -131,20 +131,25 @@ def _straightest(limits: FloatArray, scores: FloatArray) -> tuple[float, float]:
     """λ in [0, 2] with the highest correlation of h_λ(b_k) and Φ⁻¹(F̂(b_k)), and the latter."""
     from scipy.optimize import minimize_scalar
 
-    def misfit(lam: float) -> float:
-        """1 − correlation, exact also where that is near 0."""
-        return float(np.sum((_unit(transform(limits, lam)) - _unit(scores)) ** 2)) / 2
+    target = _unit(scores)
 
-    grid = [k / 20 for k in range(41)]
-    best = min(grid, key=misfit)
+    def misfit(lam: npt.ArrayLike) -> FloatArray:
+        """1 − correlation, exact also where that is near 0."""
+        off = _unit(transform(limits, np.asarray(lam, dtype=np.float64)[..., None])) - target
+        return np.asarray((off * off).sum(axis=-1) / 2)
+
+    grid = np.arange(41) / 20
+    best = float(grid[np.argmin(misfit(grid))])
     around = max(best - 0.05, 0.0), min(best + 0.05, 2.0)
     found = minimize_scalar(misfit, bounds=around, method="bounded", options={"xatol": 1e-9})
-    lam = min((float(found.x), best), key=misfit)
-    return lam, 1.0 - misfit(lam)
+    lam = min((float(found.x), best), key=lambda value: float(misfit(value)))
+    return lam, 1.0 - float(misfit(lam))
 
 
 def _unit(v: FloatArray) -> FloatArray:
-    return np.asarray((v - v.mean()) / (v.std() * np.sqrt(v.size)))
+    """The rows centred, with length 1."""
+    centred = v - v.mean(axis=-1, keepdims=True)
+    return np.asarray(centred / np.sqrt((centred * centred).sum(axis=-1, keepdims=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,7 +275,7 @@ def _sample_with(pooled: PowerMoments) -> _Sample:
     ends = inverse_or_nan(reach, pooled.lambdas[:, None])
     ends = np.copysign(np.log1p(np.abs(ends)), ends)
     low, high = np.nanmax([-50.0, *ends[:, 0]]), np.nanmin([50.0, *ends[:, 1]])
-    logs, step = np.linspace(low, high, 400), (high - low) / 400
+    logs, step = np.linspace(low, high, 200), (high - low) / 200
     target = np.repeat([1.0, 0.0, 0.0, 1.0], [1, 1, mean.size, mean.size])
     for _ in range(4):  # values may lie between the points: look closer around those in use
         x = np.copysign(np.expm1(np.abs(logs)), logs)

@@ -1,6 +1,7 @@
 """Simulations, each with a seed of its own: a row of numbers for each."""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from zlib import crc32
 
 import numpy as np
@@ -8,8 +9,17 @@ import numpy as np
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.mann_whitney import Alternative
 from unpooled.study.families import Random
-from unpooled.study.methods import QUANTILE_METHODS, TEST_METHODS, Estimator, Federated, Test
+from unpooled.study.methods import (
+    QUANTILE_METHODS,
+    TEST_METHODS,
+    Estimator,
+    Federated,
+    Test,
+    take_statistics,
+)
 from unpooled.study.settings import AnySetting, QuantileSetting, TestSetting
+
+_BATCH = 25  # federations whose ranks are taken at once: few enough for the caches
 
 
 def generators(name: str, seed: int, start: int, stop: int) -> Iterator[Random]:
@@ -42,9 +52,14 @@ def simulate(setting: AnySetting, seed: int, start: int, stop: int) -> FloatArra
 def _simulate_tests(setting: TestSetting, seed: int, start: int, stop: int) -> FloatArray:
     methods = [TEST_METHODS[name] for name in setting.methods]
     rows = []
-    for random in generators(setting.name, seed, start, stop):
-        people = Federated(setting.draw(random), setting.k, random)
-        rows.append([_log_p(method, people, setting.alternative) for method in methods])
+    randoms = generators(setting.name, seed, start, stop)
+    while batch := [
+        Federated(setting.draw(random), setting.k, random) for random in islice(randoms, _BATCH)
+    ]:
+        take_statistics(batch)
+        rows += [
+            [_log_p(method, people, setting.alternative) for method in methods] for people in batch
+        ]
     return np.array(rows)
 
 

@@ -1,0 +1,100 @@
+"""compare(method="all") in one process against the same statistics on bare sorted arrays."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import polars as pl
+
+from benchmarks.side_by_side import Row, side_by_side
+from unpooled import Federation
+from unpooled.boundary import keyed_weight
+from unpooled.keys import CenterKey
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.binning import Rule, cut, place_boundaries
+from unpooled.maths.effect import center_effect, heterogeneity, overall_effect, shift
+from unpooled.maths.joining import join, reallocate
+from unpooled.maths.mann_whitney import (
+    fisher_test,
+    rank_statistics,
+    sum_test,
+    table_test,
+    weighted_test,
+)
+from unpooled.maths.table import Table
+
+CENTERS, PEOPLE, SEED, K = 10, 1_500, 1, 10
+Groups = tuple[FloatArray, FloatArray]
+
+
+def rows() -> Iterator[Row]:
+    """Ten centers of 1,500 people."""
+    people = _people()
+    frames = {
+        f"c{i}": pl.DataFrame({"v": np.concatenate(groups), "g": _labels(groups)})
+        for i, groups in enumerate(people)
+    }
+    opened = Federation.local(frames, k=K, seed=SEED)
+    what = f'compare(method="all"), {CENTERS} × {PEOPLE:,} people'
+    bare = partial(bare_maths, people)
+    yield Row(
+        "comparison",
+        f"{what}, from frames not read before / bare maths",
+        side_by_side(lambda: compare(_forgetful(frames)), bare, rounds=10),
+        target=5.0,
+    )
+    yield Row(
+        "comparison",
+        f"{what}, asked again / bare maths",
+        side_by_side(partial(compare, opened), bare, rounds=10),
+    )
+
+
+def compare(federation: Federation) -> object:
+    """All four tests, the effect, the shift and the heterogeneity."""
+    return federation.compare("v", by="g", groups=("x", "y"), method="all")
+
+
+def _forgetful(frames: dict[str, pl.DataFrame]) -> Federation:
+    """A new federation, so that no center has its people sorted already."""
+    return Federation.local(frames, k=K, seed=SEED)
+
+
+def _people() -> list[Groups]:
+    random = np.random.default_rng(SEED)
+    half = PEOPLE // 2
+    return [
+        (np.sort(random.normal(0, 1, half)), np.sort(random.normal(0.1, 1, half)))
+        for _ in range(CENTERS)
+    ]
+
+
+def _labels(groups: Groups) -> list[str]:
+    return ["x"] * len(groups[0]) + ["y"] * len(groups[1])
+
+
+def bare_maths(people: list[Groups]) -> None:
+    """Everything that the comparison reports, from arrays that are already sorted."""
+    ranks = [rank_statistics(x, y) for x, y in people]
+    for test in (weighted_test, sum_test, fisher_test):
+        test(ranks, "two-sided")
+    overall_effect(ranks)
+    heterogeneity(ranks)
+    for center in ranks:
+        center_effect(center)
+    table = _table(people)
+    x, y = table.counts
+    table_test(x, y, "two-sided")
+    shift(table.edges, x, y)
+
+
+def _table(people: list[Groups]) -> Table:
+    weights = [keyed_weight(CenterKey.from_seed(SEED, f"c{i}").secret, "v") for i in range(CENTERS)]
+    cuts = cut(people[0], Rule(k=K))
+    inner = place_boundaries(cuts.below, cuts.above, weights[0])
+    edges = np.concatenate(([-np.inf], inner, [np.inf]))
+    table = Table(edges, cuts.counts.astype(np.float64), ("x", "y"))
+    for groups, weight in zip(people[1:], weights[1:], strict=True):
+        joined = join(groups, table.edges[1:-1], Rule(k=K), weight)
+        table = reallocate(table, joined, ("x", "y"), (-np.inf, np.inf))
+    return table
