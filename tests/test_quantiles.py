@@ -139,7 +139,7 @@ def test_p_given_as_percent_has_a_hint() -> None:
 def test_the_loss_is_refused_with_the_reason() -> None:
     with pytest.raises(RefusedError, match="gives every single value away") as caught:
         federation(people()).quantiles("v", method="loss")
-    assert {r.reason for r in caught.value.refusals} == {"loss-off"}  # type: ignore[attr-defined]
+    assert {r.reason for r in caught.value.refusals} == {"loss-off"}
 
 
 def test_fewer_than_three_inner_limits_give_no_number_but_a_reason() -> None:

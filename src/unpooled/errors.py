@@ -10,6 +10,8 @@ UnpooledError
 └── RefusedError          no center could answer; carries the refusals
 """
 
+from typing import Any
+
 
 class UnpooledError(Exception):
     """Base of all errors that unpooled raises on purpose."""
@@ -50,6 +52,6 @@ class MessageError(UnpooledError):
 class RefusedError(UnpooledError):
     """No center could answer. `refusals` says which center refused what and why."""
 
-    def __init__(self, message: str, refusals: tuple[object, ...] = ()) -> None:
+    def __init__(self, message: str, refusals: tuple[Any, ...] = ()) -> None:
         self.refusals = refusals
         super().__init__(message)

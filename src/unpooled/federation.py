@@ -24,7 +24,7 @@ from unpooled.results.releases import Releases
 from unpooled.results.several import SeveralComparisons, SeveralQuantiles, each
 from unpooled.results.table import TableResult
 from unpooled.sources import open_source
-from unpooled.variables import Codebook
+from unpooled.variables import Codebook, Variable
 
 
 class Federation:
@@ -40,9 +40,14 @@ class Federation:
     """
 
     def __init__(
-        self, link: Link, variables: Codebook | None = None, seed: int | None = None
+        self,
+        link: Link,
+        variables: Codebook | None = None,
+        seed: int | None = None,
+        policy: Policy | None = None,
     ) -> None:
         self._coordinator = Coordinator(link)
+        self._policy = policy
         self._variables = dict(variables or {})
         self._seed = seed
 
@@ -82,7 +87,7 @@ class Federation:
         data = dict(centers) if isinstance(centers, Mapping) else name_by_file(centers)
         sources = {name: open_source(rows) for name, rows in data.items()}
         chosen = _policy(policy, k, person, per_person)
-        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed)
+        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
 
     @classmethod
     def split(
@@ -104,7 +109,7 @@ class Federation:
         """
         sources = open_source(data).split(center)
         chosen = _policy(policy, k, person, per_person)
-        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed)
+        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
 
     def close(self) -> None:
         """Let go of the ledgers' files; a federation can also be used in a `with`."""
@@ -236,10 +241,15 @@ class Federation:
             "weighted" (recommended), "sum", "fisher", "table", several of them, or "all".
         """
 
+        settled = groups  # of several variables, the first one settles which groups all have
+
         def run(variable: str) -> CompareResult:
-            request = Request.of(variable, by, groups, where, k)
+            nonlocal settled
+            request = Request.of(variable, by, settled, where, k)
             since = len(self._coordinator.received)
-            result = run_compare(self._coordinator, request, alternative, method, max_bins)
+            limits = self._limits(variable)
+            result = run_compare(self._coordinator, request, alternative, method, max_bins, limits)
+            settled = result.groups
             record = self._record(since)
             table = None if result.table is None else replace(result.table, record=record)
             return replace(result, table=table, record=record)
@@ -274,17 +284,24 @@ class Federation:
         def run(variable: str) -> QuantilesResult | QuantileSummary:
             request = Request.of(variable, by, groups, where, k)
             since = len(self._coordinator.received)
-            summary = run_quantiles(self._coordinator, request, p, method)
+            summary = run_quantiles(self._coordinator, request, p, method, self._limits(variable))
             record = self._record(since)
             results = tuple(replace(result, record=record) for result in summary.results)
             return results[0] if len(results) == 1 else QuantileSummary(results)
 
         return run(value) if isinstance(value, str) else SeveralQuantiles(each(value, run))
 
+    def _limits(self, variable: str) -> Limits:
+        """Natural outer limits where some are declared and allowed, else open ones."""
+        declared = self._variables.get(variable, Variable())
+        known = declared.lower is not None or declared.upper is not None
+        allowed = self._policy is None or "natural" in self._policy.limits
+        return "natural" if known and allowed else "open"
+
     def _record(self, since: int) -> Record:
         """What was asked and answered since so many releases."""
         received = tuple(self._coordinator.received[since:])
-        return Record(self.centers, Releases(received), self._variables, self._seed)
+        return Record(self.centers, Releases(received), self._variables, self._seed, self._policy)
 
 
 def _policy(

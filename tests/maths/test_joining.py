@@ -11,7 +11,8 @@ from tests.maths.strategies import centers
 from tests.maths.test_binning import half
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule, cut, place_boundaries
-from unpooled.maths.joining import Join, Pools, join, pool_starts, reallocate
+from unpooled.maths.joining import Join, Pools, join, reallocate
+from unpooled.maths.pooling import pool_starts
 from unpooled.maths.table import Table
 
 

@@ -26,7 +26,7 @@ from unpooled.maths.mann_whitney import (
     weighted_test,
 )
 from unpooled.maths.moments import SD_NEEDS, telling_values
-from unpooled.messages import Ranks, RanksQuestion, Reason, Refusal
+from unpooled.messages import Limits, Ranks, RanksQuestion, Reason, Refusal
 from unpooled.results.compare import CenterComparison, CompareResult
 from unpooled.results.refusals import center_refusals
 from unpooled.results.table import TableResult
@@ -79,6 +79,7 @@ def run_compare(
     alternative: Alternative,
     method: str | Sequence[str],
     max_bins: int | None,
+    limits: Limits,
 ) -> CompareResult:
     """One parallel round for the centers' ranks; the chain only for the table."""
     methods = check_methods(method, METHODS)
@@ -89,7 +90,7 @@ def run_compare(
     centers = _ask_ranks(coordinator, request, refusals)
     table = None
     if "table" in methods or not centers:
-        table = _ask_table(coordinator, request, methods, max_bins, refusals)
+        table = _ask_table(coordinator, request, methods, (max_bins, limits), refusals)
     rounds += 1 + (0 if table is None else table.rounds)
     return _combine(request, alternative, methods, centers, table, refusals, rounds)
 
@@ -130,15 +131,15 @@ def _ask_table(
     coordinator: Coordinator,
     request: Request,
     methods: Sequence[str],
-    max_bins: int | None,
+    shape: tuple[int | None, Limits],
     refusals: list[tuple[str, Refusal]],
 ) -> TableResult | None:
     """The chain; where only center methods were asked and no center answers, the reason why."""
     if "table" not in methods:
-        hint = "Hint: method='table' can compare groups that no center has both of."
+        hint = "Hint: method='table' needs no center that can compare the groups by itself."
         explain(coordinator, request, refusals, hint)
     try:
-        return run_table(coordinator, request, max_bins, "open")
+        return run_table(coordinator, request, *shape)
     except RefusedError:
         if len(methods) == 1:
             raise

@@ -36,6 +36,7 @@ from unpooled.messages import (
     EVERYBODY,
     GroupLoss,
     GroupPowers,
+    Limits,
     Losses,
     LossQuestion,
     Powers,
@@ -53,7 +54,7 @@ from unpooled.results.quantiles import (
     without_estimate,
     yj_table_estimates,
 )
-from unpooled.results.refusals import center_refusals
+from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
 
 METHODS = ("yj-table", "yj-likelihood", "yj-grid", "interpolation", "loss")
@@ -123,6 +124,7 @@ def run_quantiles(
     request: Request,
     p: Sequence[float] | float,
     method: str | Sequence[str],
+    limits: Limits,
 ) -> QuantileSummary:
     """Estimate by each method in turn; one table serves the methods that need one."""
     try:
@@ -132,14 +134,21 @@ def run_quantiles(
     methods = check_methods(method, METHODS, only_by_name=("loss",))
     request, rounds = ask_groups(coordinator, request)
     groups = request.groups if request.groups is not None else (EVERYBODY,)
-    desk = _Desk(coordinator, request, wanted)
-    return QuantileSummary(tuple(desk.estimate(name, groups, rounds) for name in methods))
+    estimator = _Estimator(coordinator, request, wanted, limits)
+    results = tuple(estimator.estimate(name, groups, rounds) for name in methods)
+    if estimator.refused and not any(q.estimate for r in results for q in r.quantiles):
+        raise estimator.refused[0]
+    return QuantileSummary(results)
 
 
-class _Desk:
-    """Asks what a method needs, group by group."""
+class _Estimator:
+    """Asks what a method needs, group by group; a refused group does not stop the others."""
 
-    def __init__(self, coordinator: Coordinator, request: Request, p: FloatArray) -> None:
+    def __init__(
+        self, coordinator: Coordinator, request: Request, p: FloatArray, limits: Limits
+    ) -> None:
+        self.refused: list[RefusedError] = []
+        self._limits = limits
         self._coordinator = coordinator
         self._request = request
         self._p = p
@@ -157,10 +166,22 @@ class _Desk:
             "yj-grid": self._yj_grid,
             "loss": self._loss,
         }
-        told = [quantile for group in groups for quantile in by_method[method](group)]
+        told: list[Quantile] = []
+        denied: list[CenterRefusal] = []
+        for group in groups:
+            try:
+                told += by_method[method](group)
+            except RefusedError as refused:
+                self.refused.append(refused)
+                denied += refused.refusals
+                told += without_estimate(group, self._p, "no center could answer")
         from_table = method in ("yj-table", "interpolation")
-        tables = tuple(self._tables[g] for g in groups) if from_table else ()
-        refusals = (*center_refusals(self._refusals), *(r for t in tables for r in t.refusals))
+        tables = tuple(self._tables[g] for g in groups if g in self._tables) if from_table else ()
+        refusals = (
+            *center_refusals(self._refusals),
+            *denied,
+            *(r for t in tables for r in t.refusals),
+        )
         return QuantilesResult(
             value=self._request.variable,
             by=self._request.by,
@@ -179,7 +200,9 @@ class _Desk:
 
     def _table(self, group: str) -> TableResult:
         if group not in self._tables:
-            self._tables[group] = run_table(self._coordinator, self._about(group), None, "open")
+            self._tables[group] = run_table(
+                self._coordinator, self._about(group), None, self._limits
+            )
         self._rounds += self._tables[group].rounds
         return self._tables[group]
 

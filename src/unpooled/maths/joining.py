@@ -16,11 +16,11 @@ from unpooled.maths.binning import (
     Weight,
     as_sequences,
     check_groups,
-    cut,
     find_cuts,
     next_value,
     place_boundaries,
 )
+from unpooled.maths.pooling import pool_starts, reach_of
 from unpooled.maths.table import Table
 
 
@@ -64,7 +64,7 @@ def join(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule, weight:
     """
     check_groups(groups, rule)
     proposal = _propose(groups, interior, rule, weight)
-    reach = _reach(groups, rule, weight)
+    reach = reach_of(groups, rule, weight)
     if proposal.own.any():
         proposal = undo_pooled_splits(proposal, groups, reach, rule, weight)
     pools = []
@@ -72,35 +72,6 @@ def join(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule, weight:
         starts = pool_starts(counts, proposal.edges, values, ends, rule, weight)
         pools.append(Pools(_spans(starts, len(counts)), np.add.reduceat(counts, starts)))
     return Join(splits=proposal.edges[proposal.own], pools=tuple(pools))
-
-
-def _reach(groups: Sequence[FloatArray], rule: Rule, weight: Weight) -> list[tuple[float, float]]:
-    """Below and above which boundary of the center's own table each group has nobody.
-
-    Beyond them, and only there, "nobody" may be told: the center's own table would tell it too.
-    """
-    everywhere = (-np.inf, np.inf)
-    if not rule.zeros or not _apart(groups, rule.k):
-        return [everywhere] * len(groups)
-    own = cut(groups, rule)
-    boundaries = place_boundaries(own.below, own.above, weight).tolist()
-    outer = [-np.inf, *boundaries, np.inf]
-    reach = []
-    for counts in own.counts:
-        held = counts.nonzero()[0]
-        reach.append((outer[held[0]], outer[held[-1] + 1]) if len(held) else everywhere)
-    return reach
-
-
-def _apart(groups: Sequence[FloatArray], k: int) -> bool:
-    """Whether K people of some group lie beyond all of another: else no cell is empty."""
-    held = [values for values in groups if len(values)]
-    if len(held) < 2:
-        return False
-    low, high = max(x[0] for x in held), min(x[-1] for x in held)
-    return any(
-        x.searchsorted(low) >= k or len(x) - x.searchsorted(high, "right") >= k for x in held
-    )
 
 
 def _spans(starts: IntArray, end: int) -> IntArray:
@@ -195,68 +166,6 @@ def undo_pooled_splits(
             edges=proposal.edges[keep[:-1]],
             own=proposal.own[keep[:-1]],
         )
-
-
-def pool_starts(
-    counts: IntArray,
-    edges: FloatArray,
-    values: FloatArray,
-    reach: tuple[float, float],
-    rule: Rule,
-    weight: Weight,
-) -> IntArray:
-    """Where one group's pools begin: from the left, bins are pooled until the pool is legal.
-
-    When what remains behind a pool is too small, the pool takes it in as well. Empty bins are not
-    told apart: with edges as fine as somebody likes, the first and the last empty bin of a gap
-    would give the values around it away. So a pool ends inside the gap where the center's own
-    boundary would lie, and the first and the last pool go on to `reach`, or to the ends.
-
-    Examples
-    --------
-    >>> values = np.repeat([0.5, 1.5, 2.5, 5.5, 6.5], [3, 7, 10, 12, 5])
-    >>> counts = np.array([3, 7, 10, 0, 0, 12, 5])
-    >>> ends = -np.inf, np.inf
-    >>> pool_starts(counts, np.arange(1.0, 7.0), values, ends, Rule(k=10), lambda a, v: 0.5)
-    array([0, 2, 4])
-    """
-    k, people = rule.k, counts.tolist()
-    passed, pool, starts = 0, 0, [0]
-    for b, count in enumerate(people, 1):
-        pool += count
-        if pool < k:
-            continue
-        passed += pool
-        if len(values) - passed < k:
-            break
-        starts.append(_end_in_gap(b, people, edges, values, passed, weight))
-        pool = 0
-    nobody_below, nobody_above = reach
-    if (first := int(edges.searchsorted(nobody_below, "right"))) > 0:
-        starts.insert(1, first)
-    if (last := int(edges.searchsorted(nobody_above)) + 1) <= len(edges):
-        starts.append(last)
-    return np.array(starts, dtype=np.int64)
-
-
-def _end_in_gap(
-    end: int,
-    people: list[int],
-    edges: FloatArray,
-    values: FloatArray,
-    passed: int,
-    weight: Weight,
-) -> int:
-    """Of the edges in the gap behind so many people, the one nearest to an own boundary."""
-    last = end
-    while not people[last]:
-        last += 1
-    if last == end:
-        return end
-    below, above = float(values[passed - 1]), float(values[passed])
-    w = weight(below, above)
-    distance = np.abs(edges[end - 1 : last] - (w * below + (1 - w) * above))
-    return end + int(distance.argmin())
 
 
 def reallocate(

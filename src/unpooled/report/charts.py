@@ -148,9 +148,11 @@ def forest(
     base = alt.Chart(data).encode(
         y=alt.Y("center:N", sort=[name for name, *_ in shown], title=None), color=colour
     )
-    even = alt.Chart(_rows([{"even": 0.5}])).mark_rule(strokeDash=[4, 4], color="#888")
+    ends = [0.48, 0.52, *(i.low for *_, i, _ in shown), *(i.high for *_, i, _ in shown)]
+    scale = alt.Scale(domain=[max(0.0, min(ends) - 0.01), min(1.0, max(ends) + 0.01)])
+    even = alt.Chart(_rows([{"even": 0.5}])).mark_rule(strokeDash=[4, 4], color="#555")
     bars = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title=f"{title}, with 95 % interval", scale=alt.Scale(zero=False)),
+        x=alt.X("low:Q", title=f"{title}, with 95 % interval", scale=scale),
         x2="high:Q",
     )
     points = base.mark_point(filled=True, opacity=1).encode(

@@ -51,7 +51,7 @@ class CompareResult:
     groups: tuple[str, str]
     alternative: Alternative
     methods: tuple[TestResult, ...]
-    effect: Interval | None  # P(Y > X) + ½P(Y = X); None where no center has both groups
+    effect: Interval | None  # P(Y > X) + ½P(Y = X); None where no center could compare
     shift: Interval | None  # needs the table
     heterogeneity: Heterogeneity | None
     centers: tuple[CenterComparison, ...]
@@ -69,12 +69,12 @@ class CompareResult:
     def why(self) -> str:
         """One sentence on the recommendation."""
         if not self.centers:
-            return "No center has both groups, so that only the table can compare them."
+            return "No center could compare the groups by itself; only the table can."
         if len(self.centers) == 1:
             return "With one center, weighted, sum and Fisher are the same test of that center."
         return (
-            "Weighted has the most power and treats each center as a block; Fisher does not keep "
-            "its level when effects differ between centers."
+            "Weighted has the most power where the effect is alike at all centers, and treats each "
+            "center as a block; Fisher does not keep its level where effects differ."
         )
 
     @property
@@ -125,6 +125,13 @@ class CompareResult:
         }
 
     def chart(self) -> "altair.TopLevelMixin":
+        """The charts of the report, one below the other."""
+        import altair
+
+        charts: Any = [f.chart for section in self.sections() for f in section.figures]
+        return charts[0] if len(charts) == 1 else altair.vconcat(*charts)
+
+    def forest(self) -> "altair.TopLevelMixin":
         """The forest plot: the effect at each center and overall."""
         from unpooled.report.charts import forest
 
@@ -140,8 +147,11 @@ class CompareResult:
         figures = []
         if self.centers:
             caption = "The effect at each center; ½ (dashed) means no difference."
-            figures.append(Figure(self.chart(), caption))
-        whole = [Section("Comparison", self._body(), figures)]
+            figures.append(Figure(self.forest(), caption))
+        body = self._body()
+        if self.table is None:
+            body = body.paragraph('Distributions and quantiles are shown with method="all".')
+        whole = [Section("Comparison", body, figures)]
         if self.table is not None:
             whole += self.table.sections()
             whole.append(table_quantiles(self.table).section())

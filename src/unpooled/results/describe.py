@@ -100,6 +100,7 @@ class DescribeResult:
         body = Html().table(*self.columns())
         if self.welch is not None:
             body = body.paragraph(self._sentence())
+        body = body.items("Notes", self.notes())
         figure = Figure(self.chart(), "Mean ± SD of each group, at each center and over all.")
         return [Section("Description", body, [figure])]
 
@@ -109,12 +110,23 @@ class DescribeResult:
 
     def __str__(self) -> str:
         test = f"\n{self._sentence()}" if self.welch is not None else ""
+        test += "".join(f"\nnote: {note}" for note in self.notes())
         return f"{self.title}\n{columns_text(*self.columns())}{test}{refusals_text(self.refusals)}"
+
+    def notes(self) -> list[str]:
+        """What some centers withheld, and why."""
+        return [
+            f"{c.center}, {c.group}: {'mean and SD' if c.mean is None else 'SD'} withheld, too few "
+            "different values of too few people"
+            for c in self.centers
+            if c.sd is None
+        ]
 
     def _repr_html_(self) -> str:
         page = Html().heading(self.title).table(*self.columns())
         if self.welch is not None:
             page = page.paragraph(self._sentence())
+        page = page.items("Notes", self.notes())
         return str(page.items("Refused", map(refusal_sentence, self.refusals)))
 
     @property

@@ -176,13 +176,16 @@ def yj_table_estimates(table: TableResult, row: int, p: FloatArray) -> list[Quan
         fit = yj_table_quantiles(table.edges, table.counts[row], p)
     except ValueError as error:
         return without_estimate(group, p, str(error))
-    notes = [
-        ("the table does not reach so far out" if none else "beyond the table's inner limits")
-        if none or beyond
-        else None
-        for none, beyond in zip(fit.unsupported, fit.extrapolated, strict=True)
-    ]
-    return estimates(group, p, fit.estimate, notes)
+    marks = zip(fit.unsupported, fit.clamped, fit.extrapolated, strict=True)
+    return estimates(group, p, fit.estimate, [_note(*mark) for mark in marks])
+
+
+def _note(unsupported: bool, clamped: bool, extrapolated: bool) -> str | None:
+    if unsupported:
+        return "the table does not reach so far out"
+    if clamped:
+        return "moved to the declared limit"
+    return "beyond the table's inner limits" if extrapolated else None
 
 
 def interpolation_estimates(table: TableResult, row: int, p: FloatArray) -> list[Quantile]:

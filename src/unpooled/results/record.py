@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from unpooled.errors import MessageError
 from unpooled.messages import decode_answer
+from unpooled.policy import Policy
 from unpooled.results.releases import Releases
 from unpooled.variables import Codebook
 
@@ -17,6 +18,7 @@ class Record:
     releases: Releases = field(default_factory=lambda: Releases(()))
     variables: Codebook = field(default_factory=dict)
     seed: int | None = None
+    policy: Policy | None = None  # of centers in this process; others tell only their K
 
     @property
     def k(self) -> Mapping[str, int]:

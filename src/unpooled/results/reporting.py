@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+import msgspec
+
 from unpooled.report.html import Html
 from unpooled.report.page import Section, page, write
 from unpooled.results.record import Record
@@ -34,6 +36,9 @@ def _asked(record: Record, refusals: Iterable[CenterRefusal]) -> Section:
         "itself what left it; everything that did is listed below."
     )
     body = body.items("Centers, and the K in force there", _centers_by_k(record))
+    if record.policy is not None:
+        told = msgspec.structs.asdict(record.policy)
+        body = body.items("Their policy", [f"{name}: {value}" for name, value in told.items()])
     body = body.items("Questions", asked)
     body = body.items("Refused", map(refusal_sentence, refusals))
     return Section("What was asked, of whom, under which policy", body)

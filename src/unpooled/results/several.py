@@ -9,7 +9,7 @@ from unpooled.errors import InputError, UnpooledError
 from unpooled.maths.multiplicity import benjamini_hochberg, holm
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
-from unpooled.report.text import columns_text, number, p_text
+from unpooled.report.text import columns_text, count, number, p_text
 from unpooled.results.compare import CompareResult, interval_dict
 from unpooled.results.quantiles import QuantilesResult, QuantileSummary
 from unpooled.results.record import Record
@@ -112,6 +112,7 @@ class SeveralComparisons:
         rows = [
             [
                 r.value,
+                r.test.method,
                 *(p_text(p).removeprefix("= ") for p in (r.log10_p, h, b)),
                 "–" if r.effect is None else number(r.effect.estimate, 3),
                 "–"
@@ -121,7 +122,15 @@ class SeveralComparisons:
             for r, h, b in zip(self.results, by_holm, by_bh, strict=True)
         ]
         x, y = self.results[0].groups
-        header = ["variable", "p", "Holm", "Benjamini-Hochberg", f"P({y} > {x})", "95 % interval"]
+        header = [
+            "variable",
+            "method",
+            "p",
+            "Holm",
+            "Benjamini-Hochberg",
+            f"P({y} > {x})",
+            "95 % interval",
+        ]
         return header, rows
 
     def report(self, path: str | Path) -> Path:
@@ -142,7 +151,7 @@ class SeveralComparisons:
     def title(self) -> str:
         """What was compared."""
         first = self.results[0]
-        return f"{len(self.results)} variables by {first.by}, method {first.test.method}"
+        return f"{count(len(self.results), 'variable')} by {first.by}"
 
     def __str__(self) -> str:
         told = f"{self.title}\n{columns_text(*self.columns())}{_problem_lines(self.outcomes)}"
@@ -219,10 +228,15 @@ class SeveralQuantiles:
 
     def __str__(self) -> str:
         told = f"{columns_text(*self.columns())}{_problem_lines(self.outcomes)}"
-        return f"{told}{refusals_text(self.refusals)}"
+        notes = "".join(f"\nnote: {note}" for note in self.notes())
+        return f"{told}{notes}{refusals_text(self.refusals)}"
+
+    def notes(self) -> list[str]:
+        """What is unusual about single estimates."""
+        return [f"{s.results[0].value}, {note}" for s in self.summaries for note in s.notes()]
 
     def _repr_html_(self) -> str:
-        page = Html().table(*self.columns())
+        page = Html().table(*self.columns()).items("Notes", self.notes())
         page = page.items("Left out", problem_sentences(self.outcomes))
         return str(page.items("Refused", map(refusal_sentence, self.refusals)))
 
