@@ -133,6 +133,16 @@ def test_what_goes_wrong_is_told_in_words(
     assert problem in fail(capsys, *arguments, "--centers", *hospitals)
 
 
+def test_files_that_cannot_be_written(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str], tmp_path: Path
+) -> None:
+    asked = ["describe", "crp", "--centers", *hospitals]
+    assert "must end in .svg or .png" in fail(capsys, *asked, "--chart", str(tmp_path / "x.gif"))
+    (tmp_path / "file").write_text("")
+    assert "file" in fail(capsys, *asked, "--report", str(tmp_path / "file" / "r.html"))
+    assert "folder" in fail(capsys, "table", "crp", "--centers", str(tmp_path))
+
+
 def test_centers_that_cannot_be_opened(
     capsys: pytest.CaptureFixture[str], hospitals: list[str]
 ) -> None:

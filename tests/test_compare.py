@@ -9,6 +9,8 @@ from scipy import stats
 
 from unpooled import Federation, Policy
 from unpooled.errors import InputError, RefusedError
+from unpooled.maths.binning import Rule, cut
+from unpooled.maths.mann_whitney import table_test
 from unpooled.messages import Ranks, decode_answer
 from unpooled.results.several import SeveralComparisons
 
@@ -280,3 +282,27 @@ def test_a_policys_k_holds_for_ranks() -> None:
     fed = federation({"A": (np.arange(15.0), np.arange(30.0))}, policy=Policy(k=20))
     with pytest.raises(InputError, match="no center has enough people in 'x'"):
         fed.compare("v", by="g", groups=("x", "y"))
+
+
+def test_several_variables_compare_the_same_groups() -> None:
+    """v is missing in c and w in b: w must not compare c with a under the header of b."""
+    random = np.random.default_rng(2)
+    g = ["a"] * 40 + ["b"] * 40 + ["c"] * 40
+    v = [*random.normal(0, 1, 80), *[None] * 40]
+    w = [*random.normal(0, 1, 40), *[None] * 40, *random.normal(5, 1, 40)]
+    fed = Federation.local({"A": pl.DataFrame({"g": g, "v": v, "w": w})})
+    several = fed.compare(["v", "w"], by="g")
+    assert {result.groups for result in several.results} == {("a", "b")}
+    assert [problem["value"] for problem in several.to_dict()["problems"]] == ["w"]
+
+
+def test_one_center_with_a_bin_for_every_value_is_scipys_test() -> None:
+    """The maths of the table alone, with K = 1, which no policy allows."""
+    random = np.random.default_rng(7)
+    x, y = (
+        np.sort(random.poisson(4, 80).astype(float)),
+        np.sort(random.poisson(5, 60).astype(float)),
+    )
+    cuts = cut([x, y], Rule(k=1))
+    found = table_test(cuts.counts[0], cuts.counts[1], "two-sided")
+    assert found.p_value == pytest.approx(pooled_p(x, y, "two-sided"), rel=1e-10)

@@ -104,7 +104,7 @@ def test_max_bins_bounds_the_table(fed: Federation) -> None:
     for most in (1, 2, 5, 8):
         bins = fed.table("los", by="arm", max_bins=most).table.bins
         assert max(1, most // 2) <= bins <= most
-    with pytest.raises(InputError, match="max_bins must be at least 1, got 0"):
+    with pytest.raises(InputError, match="max_bins must be a whole number of at least 1, got 0"):
         fed.table("los", max_bins=0)
 
 
@@ -303,6 +303,40 @@ def test_variables_that_the_policy_does_not_allow_are_refused(
     for question in ({"by": "arm"}, {"where": "age > 3"}):
         with pytest.raises(RefusedError, match="not-allowed"):
             fed.describe("los", **question)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"value": 3}, "value must be the name of a variable, got 3"),
+        ({"value": "los", "by": ["arm"]}, "by must be the name of a variable"),
+        ({"value": "los", "where": 3}, "where must be a condition in text, got 3"),
+        ({"value": "los", "k": 10.5}, "k must be a whole number, got 10.5"),
+        ({"value": "los", "by": "arm", "groups": 5}, "groups must be a list of names, got 5"),
+        ({"value": "los", "by": "arm", "groups": []}, "groups must name at least one group"),
+        ({"value": "los", "max_bins": 2.5}, "max_bins must be a whole number"),
+    ],
+)
+def test_arguments_of_the_wrong_type(
+    fed: Federation, arguments: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem):
+        fed.table(**arguments)
+
+
+def test_set_up_that_is_wrong_is_told_at_once(frames: dict[str, pl.DataFrame]) -> None:
+    with pytest.raises(InputError, match="k: Expected `int`, got `float`"):
+        Federation.local(frames, k=10.5)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="person must name a column of Haifa, got 'id'"):
+        Federation.local(frames, person="id")
+    with pytest.raises(InputError, match="per_person"):
+        Federation.local(frames, person="age", per_person="median")  # type: ignore[arg-type]
+
+
+def test_a_column_without_any_value_is_all_missing(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("los,arm\n" + ",a\n" * 30)
+    fed = Federation.local({"good": hospital(1, 40, 40), "bad": tmp_path / "a.csv"})
+    assert [(r.center, r.reason) for r in fed.describe("los").refusals] == [("bad", "all-missing")]
 
 
 # --- a center by itself ------------------------------------------------------------------------

@@ -189,3 +189,27 @@ def test_rounded_powers_still_give_good_quantiles() -> None:
         federation(people(), policy=policy).quantiles("v", P, method="yj-likelihood")
     )
     assert rounded == pytest.approx(exact, rel=2e-3)
+
+
+def test_a_group_that_is_refused_does_not_stop_the_others() -> None:
+    random = np.random.default_rng(3)
+    rows = pl.DataFrame({"v": random.gamma(4, 1, 300), "g": ["x"] * 280 + ["y"] * 20})
+    result = Federation.local({"A": rows}).quantiles("v", 0.5, by="g", method="all")
+    assert isinstance(result, QuantileSummary)
+    found = {(r.method, q.group): q for r in result.results for q in r.quantiles}
+    assert found["yj-table", "x"].estimate is not None
+    assert found["yj-likelihood", "x"].estimate is not None
+    assert found["yj-likelihood", "y"].estimate is None
+    assert found["yj-likelihood", "y"].note == "no center could answer"
+    assert ("A", "too-many-powers") in {(r.center, r.reason) for r in result.refusals}
+
+
+def test_declared_limits_bound_the_estimates() -> None:
+    values = np.round(np.random.default_rng(4).exponential(2, 400))
+    for variables, lowest in (({"v": Variable(lower=0)}, 0.0), ({}, -np.inf)):
+        result = federation({"A": values}, variables=variables).quantiles("v", [0.001, 0.5])
+        assert isinstance(result, QuantilesResult)
+        assert result.tables[0].edges[0] == lowest
+        if variables:
+            estimate = result.quantiles[0].estimate
+            assert estimate is None or estimate >= 0

@@ -12,7 +12,7 @@ from unpooled.analyses.quantiles import summarise_losses, summarise_powers
 from unpooled.analyses.table import summarise_join, summarise_table
 from unpooled.boundary import keyed_weight
 from unpooled.cohort import Cohort, RefusedQuestion, Selection, find_cohort, select
-from unpooled.errors import LedgerError, MessageError
+from unpooled.errors import InputError, LedgerError, MessageError
 from unpooled.gate import Gate, Release
 from unpooled.keys import CenterKey
 from unpooled.ledger import Ledger
@@ -58,6 +58,11 @@ class Center:
         variables: Mapping[str, Variable] | None = None,
         ledger: Path | None = None,
     ) -> None:
+        if policy.person is not None and policy.person not in source.kinds:
+            columns = ", ".join(source.kinds)
+            raise InputError(
+                f"person must name a column of {name}, got {policy.person!r}. There are: {columns}"
+            )
         self.name = name
         self.ledger = Ledger(name, key, ledger)
         self._source = source

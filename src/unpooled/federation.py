@@ -254,7 +254,9 @@ class Federation:
             table = None if result.table is None else replace(result.table, record=record)
             return replace(result, table=table, record=record)
 
-        return run(value) if isinstance(value, str) else SeveralComparisons(each(value, run))
+        return (
+            SeveralComparisons(each(value, run)) if isinstance(value, list | tuple) else run(value)
+        )
 
     def quantiles(
         self,
@@ -289,7 +291,7 @@ class Federation:
             results = tuple(replace(result, record=record) for result in summary.results)
             return results[0] if len(results) == 1 else QuantileSummary(results)
 
-        return run(value) if isinstance(value, str) else SeveralQuantiles(each(value, run))
+        return SeveralQuantiles(each(value, run)) if isinstance(value, list | tuple) else run(value)
 
     def _limits(self, variable: str) -> Limits:
         """Natural outer limits where some are declared and allowed, else open ones."""

@@ -61,6 +61,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     quantile_loss: bool = False
 
     def __post_init__(self) -> None:
+        try:
+            for field in msgspec.structs.fields(self):
+                msgspec.convert(getattr(self, field.name), field.type)
+        except msgspec.ValidationError as error:
+            raise InputError(f"{field.name}: {error}") from error
         if self.k < SMALLEST_K:
             raise InputError(f"k must be at least {SMALLEST_K}, got {self.k}")
         if not 1 <= self.powers <= MOST_POWERS:

@@ -113,11 +113,13 @@ def _open_frame(frame: Any) -> Source:
 
     try:
         rows = nw.from_native(frame)
+        native = rows.collect() if isinstance(rows, nw.LazyFrame) else rows
+    except nw.exceptions.NarwhalsError as error:
+        raise SourceError(f"a center's frame cannot be read: {error}") from error
     except TypeError:
         raise SourceError(
             f"a center's data must be a frame or a path, got {type(frame).__name__}"
         ) from None
-    native = rows.collect() if isinstance(rows, nw.LazyFrame) else rows
     if len(native.columns) == 0:
         raise SourceError("a center's data must have columns, got none")
     connection = _connect()
@@ -133,7 +135,8 @@ def _open_file(path: Path) -> Source:
     import duckdb
 
     if not path.is_file():
-        raise SourceError(f"{str(path)!r} does not exist")
+        problem = "is a folder" if path.is_dir() else "does not exist"
+        raise SourceError(f"{str(path)!r} {problem}")
     connection = _connect()
     exactly = re.sub(r"([*?\[])", r"[\1]", str(path))  # not a pattern for other files
     name = "'" + exactly.replace("'", "''") + "'"

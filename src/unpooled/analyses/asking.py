@@ -43,11 +43,17 @@ class Request:
         k: int | None,
     ) -> "Request":
         """Check the analyst's words before any center is asked."""
+        _check_type("value", variable, str, "the name of a variable")
+        _check_type("by", by, str | None, "the name of a variable")
+        _check_type("where", where, str | None, "a condition in text")
+        _check_type("k", k, int | None, "a whole number")
         if groups is not None and by is None:
             raise InputError("groups needs by, the variable that says who belongs to which group")
-        if isinstance(groups, str):
+        if groups is not None and (isinstance(groups, str) or not isinstance(groups, Iterable)):
             raise InputError(f"groups must be a list of names, got {groups!r}")
         names = None if groups is None else tuple(_label(group) for group in groups)
+        if names == ():
+            raise InputError("groups must name at least one group, got none")
         if names is not None and len(set(names)) != len(names):
             raise InputError(f"groups must differ, got {', '.join(names)}")
         condition = None if where is None else str(conditions.parse(where))
@@ -63,6 +69,11 @@ class Request:
             "where": self.where,
             "k": self.k,
         }
+
+
+def _check_type(argument: str, value: object, kind: Any, rule: str) -> None:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise InputError(f"{argument} must be {rule}, got {value!r}")
 
 
 def _label(group: object) -> str:

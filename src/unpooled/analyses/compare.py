@@ -1,6 +1,6 @@
 """Compare two groups: the four federated Mann-Whitney tests, the effect and its heterogeneity."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from unpooled.analyses.asking import Request, ask_groups, explain, refuse
@@ -62,6 +62,8 @@ def check_methods(
     method: str | Sequence[str], known: Sequence[str], only_by_name: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """The methods asked for, in order; "all" stands for every one but those only by name."""
+    if not isinstance(method, Iterable):
+        raise InputError(f"method must be one of {', '.join(known)} or all, got {method!r}")
     asked = [method] if isinstance(method, str) else list(method)
     for name in asked:
         if name not in (*known, "all"):

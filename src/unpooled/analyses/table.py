@@ -112,8 +112,8 @@ def run_table(
     coordinator: Coordinator, request: Request, max_bins: int | None, limits: Limits
 ) -> TableResult:
     """Begin with the largest center, then let the others join one by one."""
-    if max_bins is not None and max_bins < 1:
-        raise InputError(f"max_bins must be at least 1, got {max_bins}")
+    if max_bins is not None and (not isinstance(max_bins, int) or max_bins < 1):
+        raise InputError(f"max_bins must be a whole number of at least 1, got {max_bins!r}")
     attendance = take_attendance(coordinator, request)
     chain = _Chain(coordinator, attendance, max_bins, limits)
     for center in attendance.centers:

@@ -78,3 +78,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except UnpooledError as error:
         print(f"unpooled: {error}", file=sys.stderr)
         raise SystemExit(2 if isinstance(error, InputError) else 1) from None
+    except OSError as error:
+        print(f"unpooled: {error.filename}: {error.strerror}", file=sys.stderr)
+        raise SystemExit(1) from None

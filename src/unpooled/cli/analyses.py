@@ -232,7 +232,10 @@ def _finish(
     if chart is not None:
         from unpooled.report.charts import save
 
-        save(result.chart(), chart)
+        try:
+            save(result.chart(), chart)
+        except ValueError as error:
+            raise InputError(str(error)) from error
     if report is not None:
         result.report(report)
         print(f"report: {report}", file=sys.stderr)

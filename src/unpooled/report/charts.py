@@ -247,4 +247,6 @@ def _colour(groups: Sequence[str], by: str | None) -> "altair.Color":
 
 def save(chart: "altair.TopLevelMixin", path: str | Path) -> None:
     """Write a chart as SVG or PNG, by the file's name."""
+    if Path(path).suffix.lower() not in (".svg", ".png"):
+        raise ValueError(f"a chart's file must end in .svg or .png, got {str(path)!r}")
     chart.save(str(path), scale_factor=2.0)
