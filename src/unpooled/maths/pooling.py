@@ -7,6 +7,8 @@ import numpy as np
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.binning import Rule, Weight, cut, place_boundaries
 
+EVERYWHERE = (-np.inf, np.inf)
+
 
 def pool_starts(
     counts: IntArray,
@@ -40,8 +42,10 @@ def pool_starts(
         passed += pool
         if len(values) - passed < k:
             break
-        starts.append(_end_in_gap(b, people, edges, values, passed, weight))
+        starts.append(b if people[b] else _end_in_gap(b, people, edges, values, passed, weight))
         pool = 0
+    if reach == EVERYWHERE:
+        return np.array(starts, dtype=np.int64)
     nobody_below, nobody_above = reach
     if (first := int(edges.searchsorted(nobody_below, "right"))) > 0:
         starts.insert(1, first)
@@ -62,8 +66,6 @@ def _end_in_gap(
     last = end
     while not people[last]:
         last += 1
-    if last == end:
-        return end
     below, above = float(values[passed - 1]), float(values[passed])
     w = weight(below, above)
     distance = np.abs(edges[end - 1 : last] - (w * below + (1 - w) * above))
@@ -75,16 +77,15 @@ def reach_of(groups: Sequence[FloatArray], rule: Rule, weight: Weight) -> list[t
 
     Beyond them, and only there, "nobody" may be told: the center's own table would tell it too.
     """
-    everywhere = (-np.inf, np.inf)
     if not rule.zeros or not _apart(groups, rule.k):
-        return [everywhere] * len(groups)
+        return [EVERYWHERE] * len(groups)
     own = cut(groups, rule)
     boundaries = place_boundaries(own.below, own.above, weight).tolist()
     outer = [-np.inf, *boundaries, np.inf]
     reach = []
     for counts in own.counts:
         held = counts.nonzero()[0]
-        reach.append((outer[held[0]], outer[held[-1] + 1]) if len(held) else everywhere)
+        reach.append((outer[held[0]], outer[held[-1] + 1]) if len(held) else EVERYWHERE)
     return reach
 
 
