@@ -139,6 +139,15 @@ def test_groups_read_alike_however_they_are_stored() -> None:
         assert not result.refusals
 
 
+def test_a_policy_that_may_not_say_nobody_still_describes(
+    frames: dict[str, pl.DataFrame],
+) -> None:
+    fed = Federation.local(frames, policy=Policy(zero_cells=False))
+    result = fed.describe("los", by="arm")
+    assert [group.n for group in result.groups] == [210, 180]
+    assert all(center.missing is None for center in result.centers)
+
+
 # --- limits ------------------------------------------------------------------------------------
 
 

@@ -192,7 +192,9 @@ def _check_names(
         column = quote(question.variable)
         rows, values = source.rows(f"SELECT count(*), count({column}) FROM {source.relation}")[0]
         if not rows:
-            raise RefusedQuestion(Reason.ABSENT)
+            raise RefusedQuestion(
+                Reason.ABSENT if policy.zero_cells else Reason.TOO_SMALL, limit=policy.k
+            )
         empty = not values and rows >= policy.k
         raise RefusedQuestion(
             Reason.ALL_MISSING if empty else Reason.NOT_NUMERIC, question.variable

@@ -124,10 +124,10 @@ class Sizes(Message, frozen=True, tag="sizes", tag_field="say"):
 class GroupMoments(Message, frozen=True):
     """One group's count, mean and SD; None is what may not leave.
 
-    `missing` is None when 1..K−1 people have no value. `mean` and `sd` are None when the group
-    takes so few values that they would give single people away. `values` is how many different
-    values it takes if some of them belong to fewer than K people: 0 where none does, 1 where fewer
-    than K people have such values, 8 for 8 or more.
+    `missing` is None when 1..K−1 people have no value, or nobody where that may not be told.
+    `mean` and `sd` are None when the group takes so few values that they would give single people
+    away. `values` is how many different values it takes if some of them belong to fewer than K
+    people: 0 where none does, 1 where fewer than K people have such values, 8 for 8 or more.
     """
 
     group: str

@@ -1,6 +1,7 @@
 """A center's rows: any frame that narwhals takes, CSV or Parquet, read through DuckDB.
 
-Only the columns and rows that a question needs come into memory, so a file may be larger than it.
+Of Parquet and frames only the columns and rows that a question needs are read, so a Parquet file
+may be larger than memory. A CSV is read once, as a whole.
 """
 
 import csv

@@ -37,7 +37,7 @@ def _group_moments(selection: Selection, group: str, values: FloatArray) -> Grou
     return GroupMoments(
         group=group,
         n=moments.n,
-        missing=missing if missing == 0 or missing >= k else None,
+        missing=None if selection.rule.illegal(missing) else missing,
         values=telling,
         mean=moments.mean if telling == 0 or telling >= MEAN_NEEDS else None,
         sd=moments.sd if telling == 0 or telling >= SD_NEEDS else None,

@@ -136,7 +136,7 @@ def run_quantiles(
     groups = request.groups if request.groups is not None else (EVERYBODY,)
     estimator = _Estimator(coordinator, request, wanted, limits)
     results = tuple(estimator.estimate(name, groups, rounds) for name in methods)
-    if estimator.refused and not any(q.estimate for r in results for q in r.quantiles):
+    if estimator.refused and all(q.estimate is None for r in results for q in r.quantiles):
         raise estimator.refused[0]
     return QuantileSummary(results)
 

@@ -106,7 +106,7 @@ def compare(
         typer.Option(help="weighted (recommended), sum, fisher, table, several, or all."),
     ] = None,
     max_bins: Annotated[int | None, typer.Option(help="At most so many bins.")] = None,
-    chart: Annotated[Path | None, typer.Option(help="Write the forest plot (.svg, .png).")] = None,
+    chart: Annotated[Path | None, typer.Option(help="Write the charts (.svg, .png).")] = None,
     codebook: Codebook = None,
     person: Person = None,
     per_person: PerPerson = None,
@@ -148,7 +148,7 @@ def quantiles(
         list[str] | None,
         typer.Option(
             help="yj-table (the default), yj-likelihood, yj-grid, interpolation, loss, several, "
-            "or all."
+            "or all (but loss)."
         ),
     ] = None,
     chart: Annotated[Path | None, typer.Option(help="Write the box plot (.svg, .png).")] = None,
