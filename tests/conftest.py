@@ -1,10 +1,15 @@
-"""On CI no test may be skipped: there, everything that a test needs is installed."""
+"""How tests run: the same examples every time, and on CI without a skip."""
 
 import os
 from collections.abc import Generator
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run; UNPOOLED_EXPLORE=1 looks for new ones.
+settings.register_profile("unpooled", derandomize=not os.environ.get("UNPOOLED_EXPLORE"))
+settings.load_profile("unpooled")
 
 
 @pytest.hookimpl(wrapper=True)
