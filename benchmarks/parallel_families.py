@@ -1,0 +1,154 @@
+"""Families of distributions for the studies of the parallel method, with their true quantiles."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+from scipy import special, stats
+
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.lattice import Lattice, public_lattice
+
+P = np.array([0.02, 0.25, 0.5, 0.75, 0.98])
+SIZES = {
+    3: (698, 476, 326),
+    5: (492, 368, 276, 208, 156),
+    10: (307, 250, 208, 172, 143, 118, 98, 81, 67, 56),
+}
+Random = np.random.Generator
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How to draw from it, its cdf and what is declared about it."""
+
+    draw: Callable[[Random, int], FloatArray]
+    cdf: Callable[[FloatArray], FloatArray]
+    lower: float | None = None
+    resolution: float | None = None
+    effect: float = 0.0  # SD of the logarithm of a center's scale
+
+    def quantile(self, p: FloatArray, scales: FloatArray, shares: FloatArray) -> FloatArray:
+        """The smallest x with F(x) ≥ p in the mixture over centers."""
+        low, high = np.full(len(p), -1e4), np.full(len(p), 1e4)
+        for _ in range(80):
+            middle = (low + high) / 2
+            with np.errstate(over="ignore"):  # far outside
+                reached = self.cdf(middle[:, None] / scales) @ shares >= p
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        return high
+
+    def lattice(self) -> Lattice:
+        """The lattice of a scale that one coarse round would find: the robust SD."""
+        one = np.ones(1)
+        q25, q75 = self.quantile(np.array([0.25, 0.75]), one, one)
+        return public_lattice((q75 - q25) / 1.349, self.resolution, self.lower)
+
+
+def _gamma(shape: int) -> Family:
+    median = float(special.gammaincinv(shape, 0.5))
+    effect = math.log((median + 0.1 * math.sqrt(shape)) / median)
+    return Family(
+        lambda random, n: random.gamma(shape, 1.0, n),
+        lambda x: special.gammainc(shape, np.maximum(x, 0.0)),
+        lower=0.0,
+        effect=effect,
+    )
+
+
+def _scipy(distribution: "stats.rv_frozen", lower: float | None = None) -> Family:
+    return Family(
+        lambda random, n: distribution.rvs(n, random_state=random), distribution.cdf, lower
+    )
+
+
+def _mixture(share: float, one: tuple[float, float], other: tuple[float, float]) -> Family:
+    def draw(random: Random, n: int) -> FloatArray:
+        first = random.random(n) < share
+        mean, sd = (np.where(first, a, b) for a, b in zip(one, other, strict=True))
+        return np.asarray(random.normal(mean, sd))
+
+    def cdf(x: FloatArray) -> FloatArray:
+        low, high = (special.ndtr((x - mean) / sd) for mean, sd in (one, other))
+        return np.asarray(share * low + (1 - share) * high)
+
+    return Family(draw, cdf)
+
+
+def _rounded() -> Family:
+    """Gamma 4 in units of which an SD has 4, as lengths of stay in days."""
+    return Family(
+        lambda random, n: np.round(2.0 * random.gamma(4.0, 1.0, n)),
+        lambda x: np.where(x < 0, 0.0, special.gammainc(4, np.maximum(np.floor(x) + 0.5, 0) / 2)),
+        lower=0.0,
+        resolution=1.0,
+    )
+
+
+def _zero_inflated() -> Family:
+    """Three in ten have nothing, the others a lognormal amount."""
+
+    def draw(random: Random, n: int) -> FloatArray:
+        return np.where(random.random(n) < 0.3, 0.0, random.lognormal(0.0, 0.7, n))
+
+    def cdf(x: FloatArray) -> FloatArray:
+        positive = special.ndtr(np.log(np.maximum(x, 1e-300)) / 0.7)
+        return np.where(x < 0, 0.0, 0.3 + 0.7 * positive)
+
+    return Family(draw, cdf, lower=0.0)
+
+
+FAMILIES: dict[str, Family] = {
+    "gamma 4": _gamma(4),
+    "gamma 10": _gamma(10),
+    "normal": _scipy(stats.norm()),
+    "lognormal": _scipy(stats.lognorm(1.0), 0.0),
+    "t3": _scipy(stats.t(3)),
+    "bimodal": _mixture(0.5, (-1.5, 1.0), (1.5, 1.0)),
+    "weibull 1.5": _scipy(stats.weibull_min(1.5), 0.0),
+    "weibull .8": _scipy(stats.weibull_min(0.8), 0.0),
+    "exponential": _scipy(stats.expon(), 0.0),
+    "exponential, no bound": _scipy(stats.expon()),
+    "uniform": _scipy(stats.uniform(), 0.0),
+    "uniform, no bound": _scipy(stats.uniform()),
+    "gap mixture": _mixture(0.8, (0.0, 1.0), (4.0, 0.5)),
+}
+GRIDDED = {"rounded": _rounded(), "zero-inflated": _zero_inflated()}
+SEEN_LATE: dict[str, Family] = {  # looked at before the last choice of a constant
+    "laplace": _scipy(stats.laplace()),
+    "beta 2 2": _scipy(stats.beta(2, 2)),
+    "inverse gauss": _scipy(stats.invgauss(1.0), 0.0),
+    "pareto 3": _scipy(stats.pareto(3.0)),
+    "triangular": _scipy(stats.triang(0.9)),
+    "skew mixture": _mixture(0.6, (0.0, 1.0), (2.0, 2.0)),
+}
+HELD_OUT: dict[str, Family] = {
+    "logistic": _scipy(stats.logistic()),
+    "gumbel": _scipy(stats.gumbel_r()),
+    "chi-square 3": _scipy(stats.chi2(3), 0.0),
+    "beta 5 1": _scipy(stats.beta(5, 1)),
+    "t5": _scipy(stats.t(5)),
+    "contaminated": _mixture(0.9, (0.0, 1.0), (0.0, 5.0)),
+}
+EVERY = FAMILIES | GRIDDED | SEEN_LATE | HELD_OUT
+
+
+def draw_centers(
+    name: str, sizes: tuple[int, ...], seed: int, run: int
+) -> tuple[list[FloatArray], FloatArray]:
+    """Sorted people of each center and the true quantiles, the same for every K."""
+    family = EVERY[name]
+    random = np.random.default_rng([seed, crc32(name.encode()), len(sizes), run])
+    scales = np.exp(family.effect * random.normal(size=len(sizes)))
+    centers = [
+        np.sort(scale * family.draw(random, n)) for scale, n in zip(scales, sizes, strict=True)
+    ]
+    if family.effect or (name, sizes) not in _TRUTHS:
+        shares = np.array(sizes) / sum(sizes)
+        _TRUTHS[name, sizes] = family.quantile(P, scales, shares)
+    return centers, _TRUTHS[name, sizes]
+
+
+_TRUTHS: dict[tuple[str, tuple[int, ...]], FloatArray] = {}

@@ -1,0 +1,72 @@
+"""The cells of all centers' tables side by side, and how many pseudo-people stand for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unpooled.maths.arrays import FloatArray, IntArray
+from unpooled.maths.lattice import Lattice, LatticeTable
+
+_MOST_POINTS = 32  # points that stand for a cell: larger cells get points of more weight
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """All cells of all centers, between `low` and `high`.
+
+    The pseudo-people of a cell are the `points` entries from `first` on.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    count: IntArray
+    mean: FloatArray
+    sd: FloatArray
+    center: IntArray
+    points: IntArray
+    first: IntArray
+
+    @classmethod
+    def of(cls, tables: Sequence[LatticeTable], lattice: Lattice) -> "Cells":
+        """The cells of these tables, center by center."""
+        if not tables:
+            raise ValueError("tables must come from at least one center, got none")
+        lower, upper = [lattice.lower], [lattice.upper]
+        low = np.concatenate([part for table in tables for part in (lower, table.edges)])
+        high = np.concatenate([part for table in tables for part in (table.edges, upper)])
+        count = np.concatenate([table.counts for table in tables])
+        mean = np.concatenate([table.means for table in tables])
+        sd = np.concatenate([table.sds for table in tables])
+        center = np.repeat(np.arange(len(tables)), [len(table.counts) for table in tables])
+        low, high, sd = _widened(low, high, mean, sd, lattice.resolution)
+        points = np.minimum(count, _MOST_POINTS)
+        return cls(low, high, count, mean, sd, center, points, np.cumsum(points) - points)
+
+
+def _widened(
+    low: FloatArray, high: FloatArray, mean: FloatArray, sd: FloatArray, resolution: float | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """On rounded data, one value stands for the unknown ones within half a resolution."""
+    if resolution is None:
+        return low, high, sd
+    one = sd == 0
+    half = resolution / 2
+    low, high = np.where(one, mean - half, low), np.where(one, mean + half, high)
+    return low, high, np.where(one, np.nan, sd)
+
+
+def with_moments(x: FloatArray, cell: IntArray, cells: Cells) -> FloatArray:
+    """Points with exactly the cell's mean, and its SD where they stay between the limits."""
+    n = len(cells.count)
+    points = np.maximum(np.bincount(cell, minlength=n), 1)
+    own = np.bincount(cell, x, n) / points
+    off = x - own[cell]
+    sd = np.sqrt(np.bincount(cell, off * off, n) / points)
+    target = np.where(np.isnan(cells.mean), own, cells.mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stretch = np.where(np.isnan(cells.sd) | (sd == 0), 1.0, cells.sd / sd)
+        room = np.where(off > 0, cells.high[cell] - target[cell], cells.low[cell] - target[cell])
+        most = np.where(off == 0, np.inf, room / off)
+    np.minimum.at(stretch, cell, most)
+    return np.asarray(target[cell] + np.where(np.isfinite(stretch), stretch, 0.0)[cell] * off)

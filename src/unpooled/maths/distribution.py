@@ -1,0 +1,189 @@
+"""The distribution of all centers' people together, from one round of released tables.
+
+Quantiles with intervals, distribution function and density. Values that many people share (atoms)
+stay exact; the rest is smooth (`smoothing`), but never far from the people themselves: limited
+translation [1]_. Intervals are of Woodruff's kind [2]_.
+
+References
+----------
+.. [1] Efron, Morris (1972), Journal of the American Statistical Association 67, 130-139.
+.. [2] Woodruff (1952), Journal of the American Statistical Association 47, 635-646.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.lattice import Lattice, LatticeTable
+from unpooled.maths.placing import Placed, place
+from unpooled.maths.quantile import check_probabilities
+from unpooled.maths.smoothing import Curve, fit_curve, levels_for, middles
+
+_TRANSLATION = 1.2816  # SDs of what smoothing should move a quantile: 80 % of the moves it expects
+_TRANSFORMED = 1 / 3  # of the sampling variance: what choosing a transformation may cost
+_FEWEST = 10  # different values that can be smoothed
+_GRID = np.linspace(-5.0, 5.0, 401)  # normal quantiles at which the distribution is drawn
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """What the tables say about everybody; made by `smooth`."""
+
+    placed: Placed
+    sizes: FloatArray  # people per center
+    lattice: Lattice
+    curve: Curve | None  # None where everybody shares a few values
+    ends: tuple[float, float]  # the outermost boundaries
+
+    @property
+    def people(self) -> float:
+        """How many people it speaks for."""
+        return float(self.sizes.sum())
+
+    def quantile(self, p: npt.ArrayLike) -> FloatArray:
+        """The quantiles at p; on rounded data they are possible values.
+
+        Examples
+        --------
+        >>> from unpooled.maths.lattice import lattice_table
+        >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
+        >>> smooth([lattice_table(x, lattice, k=10)], lattice).quantile([0.25, 0.5]).round(-1)
+        array([250., 500.])
+        """
+        return self._possible(self._unrounded(check_probabilities(p)))
+
+    def interval(self, p: npt.ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Confidence limits of the quantiles at p.
+
+        Woodruff's levels p ± z·SE, the SE shortened by what smoothing gains; how far the
+        quantile moves between these levels is the mean of what the curve and the pooled people say:
+        at a hard edge the curve says too much and the people too little.
+        """
+        from scipy.special import ndtri
+
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie in (0, 1), got {level}. Hint: for 95 % use 0.95.")
+        p = check_probabilities(p)
+        shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * self._kept(p))
+        reach = ndtri((1 + level) / 2) * shortened * self.standard_error(p)
+        estimate = self._unrounded(p)
+        limits = []
+        for sign in (-1, 1):
+            there = np.clip(p + sign * reach, 0.1 / self.people, 1 - 0.1 / self.people)
+            moved = sum(f(there) - f(p) for f in (self._drawn, self._pooled)) / 2
+            limits.append(self._possible(estimate + sign * np.maximum(sign * moved, 0.0)))
+        return limits[0], limits[1]
+
+    def standard_error(self, p: FloatArray) -> FloatArray:
+        """The standard error of the share of people below the quantile, centers being strata."""
+        at = np.searchsorted(self.placed.values, self._pooled(p), "right")
+        below = np.empty((len(p), len(self.sizes)))
+        for row, end in enumerate(at):
+            below[row] = np.bincount(
+                self.placed.centers[:end], self.placed.weights[:end], len(self.sizes)
+            )
+        share = np.clip(below / self.sizes, 0.0, 1.0)
+        unbiased = self.sizes**2 / np.maximum(self.sizes - 1, 1)
+        error = np.sqrt((share * (1 - share)) @ unbiased) / self.people
+        single = np.sqrt(p * (1 - p) / self.people)
+        return np.clip(error, single / 10, single)
+
+    def beyond(self, p: npt.ArrayLike) -> BoolArray:
+        """Where a quantile lies outside all boundaries: it rests on the shape of a tail."""
+        q = self._unrounded(check_probabilities(p))
+        low, high = self.ends
+        below = (q < low) & np.isinf(self.lattice.lower)
+        return np.asarray(below | ((q > high) & np.isinf(self.lattice.upper)))
+
+    def cdf(self, x: npt.ArrayLike) -> FloatArray:
+        """The share of people at or below x."""
+        levels, values = self._drawing()
+        x = np.asarray(x, dtype=np.float64)
+        at = np.searchsorted(values, x, "right")
+        flat = np.interp(x, values, levels, left=0.0, right=1.0)
+        return np.asarray(np.maximum(flat, np.concatenate(([0.0], levels))[at]))
+
+    def density(self, x: npt.ArrayLike) -> FloatArray:
+        """The share of people per unit of x, without atoms."""
+        levels, values = self._drawing()
+        x = np.asarray(x, dtype=np.float64)
+        at = np.clip(np.searchsorted(values, x), 1, len(values) - 1)
+        width = values[at] - values[at - 1]
+        rate = np.divide(
+            levels[at] - levels[at - 1], width, out=np.zeros(width.shape), where=width > 0
+        )
+        return np.where((x < values[0]) | (x > values[-1]), 0.0, rate)
+
+    def _drawing(self) -> tuple[FloatArray, FloatArray]:
+        from scipy.special import ndtr
+
+        levels = ndtr(_GRID)
+        return levels, np.maximum.accumulate(self._unrounded(levels))
+
+    def _unrounded(self, p: FloatArray) -> FloatArray:
+        """The curve, kept near the pooled people.
+
+        If the model holds, smoothing moves a quantile by √(1 − kept) standard errors. Where it says
+        that it gains little, as at a hard edge, it may hence move little.
+        """
+        reach = _TRANSLATION * np.sqrt(1 - self._kept(p)) * self.standard_error(p)
+        edge = 0.1 / self.people
+        low, high = (self._pooled(np.clip(p + s * reach, edge, 1 - edge)) for s in (-1, 1))
+        return np.clip(self._drawn(p), low, high)
+
+    def _pooled(self, p: FloatArray) -> FloatArray:
+        return np.interp(p, middles(self.placed.weights), self.placed.values)
+
+    def _drawn(self, p: FloatArray) -> FloatArray:
+        """The curve's quantiles, with the shared values in their places."""
+        shared = self.placed.shared
+        if self.curve is None:
+            return self._pooled(p)
+        weights = self.placed.weights / self.people
+        smooth_share = float(weights[~shared].sum())
+        reached = np.cumsum(weights)
+        at = np.minimum(np.searchsorted(reached, p), len(reached) - 1)
+        atoms_below = np.cumsum(np.where(shared, weights, 0.0))[at]
+        inner = np.clip((p - atoms_below) / smooth_share, 1e-12, 1 - 1e-12)
+        drawn = np.where(shared[at], self.placed.values[at], self.curve.quantile(inner))
+        return np.where(np.isnan(drawn), self._pooled(p), drawn)
+
+    def _kept(self, p: FloatArray) -> FloatArray:
+        """The share of the sampling variance that smoothing leaves."""
+        from scipy.special import ndtri
+
+        if self.curve is None:
+            return np.ones(len(p))
+        return np.asarray(np.interp(ndtri(p), self.curve.t, self.curve.kept))
+
+    def _possible(self, x: FloatArray) -> FloatArray:
+        if self.lattice.resolution is not None:
+            x = self.lattice.resolution * np.round(x / self.lattice.resolution)
+        return np.clip(x, self.lattice.lower, self.lattice.upper)
+
+
+def smooth(tables: Sequence[LatticeTable], lattice: Lattice) -> Distribution:
+    """The distribution of all people, from their centers' tables on one lattice.
+
+    Examples
+    --------
+    >>> from unpooled.maths.lattice import lattice_table
+    >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
+    >>> low, high = smooth([lattice_table(x, lattice, k=10)], lattice).interval(0.5)
+    >>> bool(low[0] < 500 < high[0])
+    True
+    """
+    placed = place(tables, lattice)
+    single = ~placed.shared
+    values, weights = placed.values[single], placed.weights[single]
+    several = len(values) >= _FEWEST and values[0] < values[-1]
+    curve = fit_curve(values, weights, levels_for(tables), lattice.lower) if several else None
+    edges = np.concatenate([table.edges for table in tables])
+    ends = (float(edges.min()), float(edges.max())) if len(edges) else (np.inf, -np.inf)
+    sizes = np.array([table.people for table in tables], dtype=np.float64)
+    return Distribution(placed, sizes, lattice, curve, ends)

@@ -1,0 +1,230 @@
+"""A center's own table on a public lattice: exact counts of at least K people, and moments.
+
+Boundaries are points that everybody knows beforehand, so they tell nothing about single people;
+outer cells are open, or end at limits that were declared. A cell carries its count and, by policy,
+mean and standard deviation, rounded to a share of its width. Two rules withhold moments that speak
+for too few: the standard deviation where one person carries most of it (dominance), and moments
+that could be decoded because the cell holds few different values (resolution guard).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from unpooled.maths.arrays import FloatArray, IntArray, read_only
+from unpooled.maths.moments import telling_values
+
+Moments = Literal["all", "tails", "none"]
+"""Which cells tell mean and SD: all, the two extreme ones, none."""
+
+STEP = 0.1  # of the scale: finer costs privacy at large centers, coarser costs precision
+_ROOM = 1.15  # cells of 1.15 K people stay at K or more when their boundaries move to the lattice
+_MOST_CELLS = 1000  # bounds a message; a lattice of 0.1 SD has some hundred points in use
+_DOMINANT = 0.5  # share of the squares that one person may carry
+_PARTS_INSIDE = 10  # a cell's moments are rounded to this part of its width ...
+_PARTS_OUTSIDE = 50  # ... and those of an extreme cell, which decide on the tails, to this one
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """The points `origin + i·step`, and what else is public about a variable.
+
+    With a declared resolution the points lie halfway between possible values. An atom is a value
+    that many people share; it gets a cell of its own where K of them are found.
+    """
+
+    step: float
+    origin: float = 0.0
+    resolution: float | None = None
+    lower: float = -math.inf
+    upper: float = math.inf
+    atoms: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 < self.step < math.inf:
+            raise ValueError(f"step must be positive and finite, got {self.step}")
+        if not self.lower < self.upper:
+            raise ValueError(f"lower must be below upper, got {self.lower} and {self.upper}")
+
+    def snap(self, values: FloatArray) -> FloatArray:
+        """The nearest points."""
+        return self.origin + self.step * np.round((values - self.origin) / self.step)
+
+
+def public_lattice(
+    scale: float | None = None,
+    resolution: float | None = None,
+    lower: float | None = None,
+    upper: float | None = None,
+    atoms: Sequence[float] = (),
+) -> Lattice:
+    """The lattice for a variable with this scale (its SD, roughly known) or resolution.
+
+    The step is the number 1, 2 or 5 times a power of ten nearest to a tenth of the scale; with a
+    resolution a whole multiple of that. Without a scale it is the resolution itself.
+
+    Examples
+    --------
+    >>> public_lattice(scale=1.8).step, public_lattice(scale=14, resolution=1).step
+    (0.2, 1.0)
+    >>> public_lattice(resolution=1, lower=0).origin
+    0.5
+    """
+    if scale is None and resolution is None:
+        raise ValueError("scale or resolution must be given, got neither")
+    if scale is not None and not 0 < scale < math.inf:
+        raise ValueError(f"scale must be positive and finite, got {scale}")
+    step = resolution if scale is None else _nice(STEP * scale)
+    if resolution is not None:
+        step = resolution * max(1.0, round((step or resolution) / resolution))
+    return Lattice(
+        step or math.nan,
+        0.0 if resolution is None else resolution / 2,
+        resolution,
+        -math.inf if lower is None else lower,
+        math.inf if upper is None else upper,
+        tuple(atoms),
+    )
+
+
+def _nice(step: float) -> float:
+    power = 10.0 ** math.floor(math.log10(step))
+    return min((power * digit for digit in (1, 2, 5, 10)), key=lambda s: abs(math.log(s / step)))
+
+
+@dataclass(frozen=True, slots=True)
+class LatticeTable:
+    """What one center tells of one group; cell b is (edges[b−1], edges[b]], the outer ones open.
+
+    Means and SDs (with n) are NaN where they are not told.
+    """
+
+    edges: FloatArray
+    counts: IntArray
+    means: FloatArray
+    sds: FloatArray
+
+    def __post_init__(self) -> None:
+        counts = np.array(self.counts, dtype=np.int64)
+        counts.flags.writeable = False
+        object.__setattr__(self, "counts", counts)
+        for name in ("edges", "means", "sds"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+        cells = len(counts)
+        if not len(self.edges) + 1 == len(self.means) == len(self.sds) == cells:
+            raise ValueError(f"a table of {cells} cells needs {cells - 1} edges, {cells} moments")
+        if not np.all(np.diff(self.edges) > 0) or not np.isfinite(self.edges).all():
+            raise ValueError("edges must be finite and ascend strictly")
+        if counts.min(initial=1) < 1:
+            raise ValueError("counts must be positive")
+
+    @property
+    def people(self) -> int:
+        """How many people the table speaks for."""
+        return int(self.counts.sum())
+
+
+def lattice_table(
+    values: FloatArray, lattice: Lattice, k: int, moments: Moments = "all"
+) -> LatticeTable:
+    """The table of one center's ascending values.
+
+    Equal-count boundaries move to the nearest lattice point (the first one that leaves K people
+    would be biased to one side); cells of fewer than K people join their smaller neighbour.
+
+    Examples
+    --------
+    >>> table = lattice_table(np.arange(40.0), Lattice(step=1.0), k=10)
+    >>> table.edges, table.counts, table.means
+    (array([12., 26.]), array([13, 14, 13]), array([ 6.12, 19.  , 33.  ]))
+    """
+    values = np.asarray(values, dtype=np.float64)
+    _check(values, lattice, k, moments)
+    edges = _candidates(values, lattice, k)
+    ends = np.concatenate((np.searchsorted(values, edges, "right"), [len(values)]))
+    kept, counts = _merge(np.diff(ends, prepend=0), k)
+    edges = edges[kept]
+    means, sds = _moments(values, counts, lattice, k, moments)
+    limits = np.concatenate(([lattice.lower], edges, [lattice.upper]))
+    return LatticeTable(edges, counts, *_rounded(limits, lattice.step, means, sds))
+
+
+def _check(values: FloatArray, lattice: Lattice, k: int, moments: Moments) -> None:
+    if moments not in get_args(Moments):
+        raise ValueError(f"moments must be one of {get_args(Moments)}, got {moments!r}")
+    if k < 1 or len(values) < 2 * k:
+        raise ValueError(f"values must hold at least 2k = {2 * k} people, got {len(values)}")
+    if not (np.isfinite(values[[0, -1]]).all() and np.all(values[1:] >= values[:-1])):
+        raise ValueError("values must be finite and ascending")
+    if values[0] < lattice.lower or values[-1] > lattice.upper:
+        raise ValueError("values must lie within the declared limits")
+
+
+def _candidates(values: FloatArray, lattice: Lattice, k: int) -> FloatArray:
+    """Equal-count boundaries on the lattice, and both sides of every atom."""
+    n = len(values)
+    cells = min(max(int(n / (_ROOM * k)), 2), _MOST_CELLS)
+    ranks = np.arange(1, cells) * n // cells
+    edges = lattice.snap((values[ranks - 1] + values[ranks]) / 2)
+    atoms = np.array(lattice.atoms, dtype=np.float64)
+    edges = np.unique(np.concatenate((edges, atoms, np.nextafter(atoms, -np.inf))))
+    return edges[(edges >= lattice.lower) & (edges < lattice.upper)]
+
+
+def _merge(counts: IntArray, k: int) -> tuple[IntArray, IntArray]:
+    """Which edges stay, and the counts between them, when small cells join a neighbour."""
+    left, people = list(range(len(counts) - 1)), counts.tolist()
+    while len(people) > 1 and (least := min(people)) < k:
+        i = people.index(least)
+        if i == 0 or (i < len(people) - 1 and people[i + 1] < people[i - 1]):
+            i += 1
+        people[i - 1] += people.pop(i)
+        left.pop(i - 1)
+    return np.array(left, dtype=np.int64), np.array(people, dtype=np.int64)
+
+
+def _moments(
+    values: FloatArray, counts: IntArray, lattice: Lattice, k: int, moments: Moments
+) -> tuple[FloatArray, FloatArray]:
+    means, sds = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
+    ends = np.cumsum(counts)
+    told = {"all": range(len(counts)), "tails": {0, len(counts) - 1}, "none": ()}[moments]
+    for cell in told:
+        means[cell], sds[cell] = _told(values[ends[cell] - counts[cell] : ends[cell]], k)
+    return means, sds
+
+
+def _told(values: FloatArray, k: int) -> tuple[float, float]:
+    """Mean and SD, as far as the resolution guard and the dominance rule allow."""
+    if values[0] == values[-1]:  # at least K people share it
+        return float(values[0]), 0.0
+    different = telling_values(values, k)
+    if different == 2:  # the mean would tell how many have either value
+        return math.nan, math.nan
+    mean = float(values.mean())
+    squares = (values - mean) ** 2
+    if 2 < different < 8 or squares.max() > _DOMINANT * squares.sum():
+        return mean, math.nan
+    return mean, math.sqrt(float(squares.mean()))
+
+
+def _rounded(
+    limits: FloatArray, step: float, means: FloatArray, sds: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Moments as multiples of a part of the cell's width, counted from its bounded side."""
+    widths = np.diff(limits)
+    bounded = widths[np.isfinite(widths) & (widths > 0)]
+    near = (bounded[0], bounded[-1]) if len(bounded) else (step, step)
+    unit = widths / _PARTS_INSIDE
+    for end, width in ((0, near[0]), (-1, near[1])):
+        unit[end] = (widths[end] if math.isfinite(widths[end]) else width) / _PARTS_OUTSIDE
+    unit[unit == 0] = step / _PARTS_OUTSIDE  # a declared limit that is an atom
+    start = np.where(np.isfinite(limits[:-1]), limits[:-1], limits[1:])
+    start = np.where(np.isfinite(start), start, 0.0)
+    exact = sds == 0  # an atom, or one value shared by K people or more
+    rounded = start + unit * np.round((means - start) / unit)
+    spread = np.maximum(unit * np.round(sds / unit), unit / 2)  # 0 means an atom, nothing else
+    return np.where(exact, means, rounded), np.where(exact, 0.0, spread)

@@ -1,0 +1,107 @@
+"""A center's table on the lattice: exact counts, at least K people, nothing that can be decoded."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table, public_lattice
+
+VALUES = st.lists(st.floats(-50, 50, allow_nan=False), min_size=20, max_size=150)
+
+
+@given(VALUES, st.integers(1, 10), st.sampled_from([0.1, 1.0, 7.0]))
+def test_every_cell_has_k_people_and_its_boundaries_are_lattice_points(
+    values: list[float], k: int, step: float
+) -> None:
+    x = np.sort(values)
+    table = lattice_table(x, Lattice(step), k)
+    assert table.counts.min() >= k
+    assert table.people == len(x)
+    np.testing.assert_allclose(table.edges / step, np.round(table.edges / step), atol=1e-6)
+    limits = np.concatenate(([-np.inf], table.edges, [np.inf]))
+    counted = [np.sum((x > a) & (x <= b)) for a, b in pairwise(limits)]
+    np.testing.assert_array_equal(table.counts, counted)
+
+
+@given(VALUES)
+def test_moments_are_rounded_and_near_the_true_ones(values: list[float]) -> None:
+    x = np.sort(values)
+    table = lattice_table(x, Lattice(1.0), 5)
+    limits = np.concatenate(([-np.inf], table.edges, [np.inf]))
+    widths = np.diff(limits)
+    ends = np.cumsum(table.counts)
+    for i in range(1, len(widths) - 1):
+        cell = x[ends[i] - table.counts[i] : ends[i]]
+        if not math.isnan(table.means[i]):
+            assert abs(table.means[i] - cell.mean()) <= widths[i] / 20 + 1e-9
+        if not math.isnan(table.sds[i]):
+            assert abs(table.sds[i] - cell.std()) <= widths[i] / 20 + 1e-9
+
+
+def test_fewer_than_2k_people_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 2k = 20 people, got 19"):
+        lattice_table(np.arange(19.0), Lattice(1.0), 10)
+
+
+def test_an_sd_that_one_person_carries_is_withheld() -> None:
+    x = np.sort(np.append(np.linspace(0, 1, 39), 100.0))
+    table = lattice_table(x, Lattice(0.1), 10)
+    assert math.isnan(table.sds[-1])
+    assert not np.isnan(table.sds[:-1]).any()
+
+
+@pytest.mark.parametrize(("different", "mean", "sd"), [(2, False, False), (5, True, False)])
+def test_moments_of_few_different_values_are_withheld(different: int, mean: bool, sd: bool) -> None:
+    x = np.sort(np.concatenate((np.zeros(15), 10 + np.arange(15.0) % different)))
+    table = lattice_table(x, Lattice(5.0, origin=2.5), 10)
+    assert len(table.edges) == 1
+    assert math.isnan(table.means[-1]) is not mean
+    assert math.isnan(table.sds[-1]) is not sd
+
+
+def test_a_value_that_k_people_share_is_told_exactly() -> None:
+    x = np.sort(np.concatenate((np.zeros(30), np.linspace(0.01, 3, 70))))
+    table = lattice_table(x, Lattice(0.1, lower=0.0), 10)
+    assert (table.edges[0], table.counts[0], table.means[0], table.sds[0]) == (0.0, 30, 0.0, 0.0)
+
+
+def test_a_declared_atom_has_a_cell_of_its_own() -> None:
+    x = np.sort(np.concatenate((np.full(30, 1.37), np.linspace(0, 3, 70))))
+    table = lattice_table(x, Lattice(0.5, atoms=(1.37,)), 10)
+    at = int(np.searchsorted(table.edges, 1.37))
+    assert (table.edges[at], table.counts[at], table.means[at]) == (1.37, 30, 1.37)
+
+
+def test_tails_and_none_tell_less() -> None:
+    x, lattice = np.arange(100.0), Lattice(1.0)
+    tails, none = (lattice_table(x, lattice, 10, moments) for moments in ("tails", "none"))
+    told = ~np.isnan(tails.means)
+    assert told[[0, -1]].all()
+    assert not told[1:-1].any()
+    assert np.isnan(none.means).all()
+    np.testing.assert_array_equal(tails.counts, none.counts)
+
+
+def test_the_table_moves_with_the_lattice() -> None:
+    x = np.sort(np.random.default_rng(3).normal(size=200))
+    one = lattice_table(x, Lattice(0.1), 10)
+    moved = lattice_table(8 * x + 16, Lattice(0.8), 10)
+    np.testing.assert_allclose(moved.edges, 8 * one.edges + 16)
+    np.testing.assert_allclose(moved.means, 8 * one.means + 16)
+    np.testing.assert_allclose(moved.sds, 8 * one.sds)
+
+
+def test_the_step_is_a_round_number_near_a_tenth_of_the_scale() -> None:
+    assert [public_lattice(scale=s).step for s in (1, 3, 40)] == pytest.approx([0.1, 0.2, 5])
+    assert public_lattice(scale=27, resolution=1).step == 2
+    with pytest.raises(ValueError, match="scale or resolution"):
+        public_lattice()
+
+
+def test_a_table_checks_its_parts() -> None:
+    with pytest.raises(ValueError, match="ascend"):
+        LatticeTable(np.array([2.0, 1.0]), np.ones(3, dtype=np.int64), np.ones(3), np.ones(3))

@@ -1,0 +1,94 @@
+"""Placed people have the moments that were released, and stay in their cells."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table
+from unpooled.maths.placing import place, tail
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("family", ["normal", "exponential", "standard_cauchy"])
+def test_people_in_each_cell_have_its_moments(seed: int, family: str) -> None:
+    x = np.sort(getattr(np.random.default_rng(seed), family)(size=300))
+    lattice = Lattice(0.1)
+    table = lattice_table(x, lattice, 10)
+    placed = place([table], lattice)
+    cell = np.searchsorted(table.edges, placed.values)
+    weight = np.bincount(cell, placed.weights)
+    np.testing.assert_allclose(weight, table.counts)
+    mean = np.bincount(cell, placed.weights * placed.values) / weight
+    np.testing.assert_allclose(mean, table.means, atol=1e-9)
+    spread = np.sqrt(np.bincount(cell, placed.weights * (placed.values - mean[cell]) ** 2) / weight)
+    told = ~np.isnan(table.sds)
+    assert np.median(np.abs(spread[told] / table.sds[told] - 1)) < 0.02
+
+
+@given(st.integers(8, 32), st.floats(0.1, 10), st.floats(0.25, 1.4))
+def test_a_tail_has_the_mean_and_sd_asked_for(n: int, mean: float, variation: float) -> None:
+    excess = tail(n, mean, variation * mean)
+    assert np.all(np.diff(excess) >= 0)
+    assert excess[0] >= 0
+    assert excess.mean() == pytest.approx(mean)
+    assert excess.std() == pytest.approx(variation * mean, rel=0.02)
+
+
+def test_a_dominated_tail_is_heavy() -> None:
+    excess = tail(12, 1.0, np.nan)
+    squares = (excess - 1) ** 2
+    assert squares[-1] / squares.sum() == pytest.approx(0.75, abs=0.01)
+
+
+def test_declared_limits_hold_and_atoms_stay() -> None:
+    x = np.sort(np.concatenate((np.zeros(30), np.random.default_rng(1).exponential(size=170))))
+    lattice = Lattice(0.1, lower=0.0)
+    placed = place([lattice_table(x, lattice, 10)], lattice)
+    assert placed.values.min() == 0
+    assert placed.weights[placed.shared].sum() == 30
+
+
+def test_large_cells_get_weighted_points() -> None:
+    x = np.sort(np.random.default_rng(1).normal(size=20_000))
+    lattice = Lattice(0.1)
+    placed = place([lattice_table(x, lattice, 10)], lattice)
+    assert placed.people == pytest.approx(20_000)
+    assert len(placed.values) < 5_000
+
+
+def test_a_center_with_a_gap_borrows_its_shape() -> None:
+    random = np.random.default_rng(5)
+    large = np.sort(np.concatenate((random.normal(0, 1, 800), random.normal(4, 0.5, 200))))
+    small = np.sort(np.concatenate((random.normal(0, 1, 36), random.normal(4, 0.5, 9))))
+    lattice = Lattice(0.1)
+    tables = [lattice_table(x, lattice, 20) for x in (large, small)]
+    with_large, alone = place(tables, lattice), place(tables[1:], lattice)
+    in_gap = [
+        placed.weights[own & (placed.values > 2.2) & (placed.values < 2.8)].sum()
+        for placed, own in ((with_large, with_large.centers == 1), (alone, alone.centers == 0))
+    ]
+    assert in_gap[0] < in_gap[1]
+
+
+def test_rounded_values_can_be_put_back_on_their_grid() -> None:
+    x = np.sort(np.random.default_rng(1).poisson(6.0, 400).astype(float))
+    lattice = Lattice(1.0, origin=0.5, resolution=1.0, lower=0.0)
+    placed = place([lattice_table(x, lattice, 10)], lattice).on_grid(1.0)
+    np.testing.assert_array_equal(placed.values, np.round(placed.values))
+    assert placed.people == pytest.approx(400)
+
+
+def test_a_table_without_moments_still_has_tails() -> None:
+    nothing = np.full(3, np.nan)
+    table = LatticeTable(np.array([0.0, 1.0]), np.array([10, 20, 10]), nothing, nothing)
+    placed = place([table], Lattice(1.0))
+    assert placed.values[0] < 0 < 1 < placed.values[-1]
+    two = LatticeTable(np.array([0.0]), np.array([10, 10]), nothing[:2], nothing[:2])
+    with pytest.raises(ValueError, match="must tell"):
+        place([two], Lattice(1.0))
+
+
+def test_no_tables_are_an_error() -> None:
+    with pytest.raises(ValueError, match="at least one center"):
+        place([], Lattice(1.0))

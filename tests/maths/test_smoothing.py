@@ -1,0 +1,160 @@
+"""The smoothed distribution: against an independent smoother of the full data, and the data."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.distribution import smooth
+from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table
+from unpooled.maths.smoothing import fit_curve
+
+P = np.array([0.02, 0.25, 0.5, 0.75, 0.98])
+
+
+def _direct(values: FloatArray, levels: int, p: FloatArray) -> FloatArray:
+    """The same model by plain generalised least squares, on SciPy's Yeo-Johnson."""
+    n = len(values)
+    q = np.interp((np.arange(levels) + 0.5) / levels, (np.arange(n) + 0.5) / n, values)
+    q25, median, q75 = np.quantile(q, [0.25, 0.5, 0.75])
+    unit = (q75 - q25) / 1.349
+    y, lam = stats.yeojohnson((q - median) / unit)
+    z = (y - y.mean()) / y.std()
+    share = (np.arange(levels) + 0.5) / levels
+    t, new = stats.norm.ppf(share), stats.norm.ppf(p)
+    error = np.minimum.outer(share, share) - np.outer(share, share)
+    error /= np.outer(stats.norm.pdf(t), stats.norm.pdf(t)) * n
+    start = min(t[0], new[0])
+
+    def wiener(a: FloatArray, b: FloatArray) -> FloatArray:
+        less = np.minimum.outer(a - start, b - start)
+        more = np.maximum.outer(a - start, b - start)
+        return np.asarray(less**2 * (3 * more - less) / 6)
+
+    line, log, found = np.stack((np.ones(levels), t), axis=1), [], []
+    taus = 10.0 ** np.arange(-5, 2.01, 0.25)
+    for tau in taus:
+        total = error + tau * wiener(t, t)
+        inverse = np.linalg.inv(total)
+        middle = line.T @ inverse @ line
+        slope = np.linalg.solve(middle, line.T @ inverse @ z)
+        rest = z - line @ slope
+        determinants = np.linalg.slogdet(total)[1] + np.linalg.slogdet(middle)[1]
+        log.append((np.log(tau) - determinants - rest @ inverse @ rest) / 2)
+        found.append(slope[0] + slope[1] * new + tau * wiener(new, t) @ inverse @ rest)
+    weights = np.exp(np.array(log) - max(log))
+    back = (weights / weights.sum()) @ np.array(found) * y.std() + y.mean()
+    size = np.abs(back)
+    exponent = np.where(back >= 0, lam, 2 - lam)
+    x = np.copysign((1 + exponent * size) ** (1 / exponent) - 1, back)
+    return np.asarray(median + unit * x)
+
+
+@pytest.mark.parametrize("family", [stats.gamma(4), stats.norm(), stats.t(3)])
+def test_the_curve_is_the_posterior_mean(family: Any) -> None:
+    x = np.sort(family.rvs(600, random_state=3))
+    ours = fit_curve(x, np.ones(600), 60, -np.inf).quantile(P)
+    np.testing.assert_allclose(ours, _direct(x, 60, P), rtol=0, atol=2e-3 * x.std())
+
+
+def test_cells_of_one_person_each_give_the_full_data_smoother() -> None:
+    x = np.sort(np.random.default_rng(2).normal(size=150))
+    ones = np.ones(150, dtype=np.int64)
+    table = LatticeTable((x[1:] + x[:-1]) / 2, ones, x, np.zeros(150))
+    fitted = smooth([table], Lattice(0.1))
+    assert fitted.curve is not None
+    direct = _direct(x, 150, P)
+    np.testing.assert_allclose(fitted.curve.quantile(P), direct, rtol=0, atol=2e-3)
+    gap = np.abs(fitted.quantile(P) - direct)
+    assert np.all(gap <= np.abs(np.quantile(x, P) - direct) + 0.05)
+
+
+def _tables(draw: Any, lattice: Lattice, seed: int = 1) -> tuple[list[LatticeTable], FloatArray]:
+    random = np.random.default_rng(seed)
+    centers = [np.sort(draw.rvs(n, random_state=random)) for n in (400, 300, 200, 100)]
+    return [lattice_table(x, lattice, 10) for x in centers], np.sort(np.concatenate(centers))
+
+
+@pytest.mark.parametrize("family", [stats.gamma(4), stats.uniform(), stats.t(3), stats.expon()])
+def test_quantiles_stay_near_the_data_and_inside_their_intervals(
+    family: Any,
+) -> None:
+    scale = float(np.diff(family.ppf([0.25, 0.75]))[0]) / 1.349
+    lattice = Lattice(scale / 10)
+    tables, x = _tables(family, lattice)
+    fitted = smooth(tables, lattice)
+    estimate = fitted.quantile(P)
+    low, high = fitted.interval(P)
+    assert np.all(low <= estimate)
+    assert np.all(estimate <= high)
+    error = 2 * np.sqrt(P * (1 - P) / len(x))
+    assert np.all(np.quantile(x, P - error.clip(max=P)) <= estimate)
+    assert np.all(estimate <= np.quantile(x, np.minimum(P + error, 1)))
+    np.testing.assert_allclose(fitted.cdf(estimate), P, atol=0.01)
+
+
+def test_quantiles_move_with_the_lattice() -> None:
+    random = np.random.default_rng(1)
+    x = np.sort(random.normal(size=500))
+    one = smooth([lattice_table(x, Lattice(0.1), 10)], Lattice(0.1))
+    two = smooth([lattice_table(4 * x + 8, Lattice(0.4), 10)], Lattice(0.4))
+    np.testing.assert_allclose(two.quantile(P), 4 * one.quantile(P) + 8, rtol=1e-6)
+
+
+def test_a_longer_level_gives_a_longer_interval() -> None:
+    tables, _ = _tables(stats.norm(), Lattice(0.1))
+    fitted = smooth(tables, Lattice(0.1))
+    wide, narrow = (np.subtract(*fitted.interval(P, level)[::-1]) for level in (0.99, 0.8))
+    assert np.all(wide > narrow)
+    with pytest.raises(ValueError, match="level must lie"):
+        fitted.interval(P, 95)
+
+
+def test_zeros_are_met_exactly() -> None:
+    random = np.random.default_rng(4)
+    lattice = Lattice(0.1, lower=0.0)
+    tables = []
+    for n in (400, 200):
+        x = np.where(random.random(n) < 0.3, 0.0, random.lognormal(size=n))
+        tables.append(lattice_table(np.sort(x), lattice, 10))
+    fitted = smooth(tables, lattice)
+    assert fitted.quantile([0.1, 0.2]).tolist() == [0.0, 0.0]
+    assert fitted.quantile(0.5)[0] > 0
+    assert fitted.cdf(0.0) == pytest.approx(0.3, abs=0.06)
+
+
+def test_rounded_data_give_possible_values() -> None:
+    random = np.random.default_rng(4)
+    lattice = Lattice(1.0, origin=0.5, resolution=1.0, lower=0.0)
+    x = np.sort(random.poisson(7.0, 600).astype(float))
+    fitted = smooth([lattice_table(x, lattice, 10)], lattice)
+    np.testing.assert_array_equal(fitted.quantile(P), np.quantile(x, P, method="inverted_cdf"))
+
+
+def test_quantiles_beyond_all_boundaries_are_flagged() -> None:
+    tables, _ = _tables(stats.norm(), Lattice(0.1))
+    flags = smooth(tables, Lattice(0.1)).beyond([0.001, 0.5, 0.999])
+    assert flags.tolist() == [True, False, True]
+
+
+def test_everybody_alike_is_no_error() -> None:
+    lattice = Lattice(1.0)
+    fitted = smooth([lattice_table(np.full(50, 3.0), lattice, 10)], lattice)
+    assert fitted.quantile(P).tolist() == [3.0] * 5
+    assert fitted.interval(P)[0].tolist() == [3.0] * 5
+
+
+def test_strata_that_differ_make_the_error_smaller() -> None:
+    x = np.sort(np.random.default_rng(1).normal(size=300))
+    lattice = Lattice(0.1)
+    apart = smooth([lattice_table(x + s, lattice, 10) for s in (0.0, 10.0)], lattice)
+    assert apart.standard_error(np.array([0.5]))[0] < 0.3 * np.sqrt(0.25 / 600)
+
+
+def test_the_density_sums_to_one() -> None:
+    tables, _ = _tables(stats.gamma(4), Lattice(0.2))
+    fitted = smooth(tables, Lattice(0.2))
+    grid = np.linspace(-2, 30, 4000)
+    assert np.trapezoid(fitted.density(grid), grid) == pytest.approx(1, abs=0.02)
