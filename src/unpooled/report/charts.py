@@ -149,19 +149,20 @@ def forest(
         y=alt.Y("center:N", sort=[name for name, *_ in shown], title=None), color=colour
     )
     ends = [0.48, 0.52, *(i.low for *_, i, _ in shown), *(i.high for *_, i, _ in shown)]
-    scale = alt.Scale(domain=[max(0.0, min(ends) - 0.01), min(1.0, max(ends) + 0.01)])
+    domain = [max(0.0, min(ends) - 0.01), min(1.0, max(ends) + 0.01)]
+    scale = alt.Scale(domain=domain, zero=False, nice=False)
     even = alt.Chart(_rows([{"even": 0.5}])).mark_rule(strokeDash=[4, 4], color="#555")
     bars = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title=f"{title}, with 95 % interval", scale=scale),
         x2="high:Q",
     )
     points = base.mark_point(filled=True, opacity=1).encode(
-        x="estimate:Q",
+        x=alt.X("estimate:Q", scale=scale),
         size=alt.Size("people:Q", scale=alt.Scale(range=[30, 220]), legend=None),
         shape=alt.condition("datum.overall", alt.value("diamond"), alt.value("square")),
         tooltip=["center:N", "people:Q", "estimate:Q", "low:Q", "high:Q"],
     )
-    layers = alt.layer(even.encode(x="even:Q"), bars, points)
+    layers = alt.layer(even.encode(x=alt.X("even:Q", scale=scale)), bars, points)
     return layers.properties(width=WIDTH, height=22 * len(shown) + 10)
 
 
