@@ -8,6 +8,7 @@ setting or another version are never taken for one's own.
 import hashlib
 import os
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -115,7 +116,8 @@ def _simulated(
             advance(piece.stop - piece.start)
         return
     with _processes(min(jobs, len(pieces))) as pool:
-        waiting: dict[Future[FloatArray], Piece] = {pool.submit(_work, p): p for p in pieces}
+        with _deaf_children():
+            waiting: dict[Future[FloatArray], Piece] = {pool.submit(_work, p): p for p in pieces}
         for done in as_completed(waiting):
             piece = waiting[done]
             yield piece, done.result()
@@ -128,16 +130,24 @@ def _work(piece: Piece) -> FloatArray:
 
 @contextmanager
 def _processes(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that leave Ctrl-C to us; whatever ends us, nothing that waits is begun."""
+    """Processes of our own; whatever ends us, nothing that waits is begun."""
     import multiprocessing
 
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_ignore_interrupts)
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
     try:
         yield pool
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Children begun here leave Ctrl-C to us, also while they are still importing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # no signal reaches this thread, and none can be set from it
+        return
+    ours = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, ours)
