@@ -9,7 +9,7 @@ demo: $(VENV)/ready  ## five synthetic hospitals, the main job
 	$(BIN)/unpooled demo
 
 test: $(VENV)/ready-dev check  ## lint, format, types, layers, tests, doctests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: $(VENV)/ready-dev
 	$(BIN)/ruff check .
@@ -26,7 +26,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready
-	$(BIN)/pip install --quiet --constraint constraints.txt $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['dev'])")
+	$(BIN)/pip install --quiet --constraint constraints.txt $(shell $(PYTHON) -c "import shlex, tomllib; print(shlex.join(tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['dev']))")
 	touch $@
 
 clean:

@@ -25,8 +25,8 @@ class Link(Protocol):
         """The names of the centers that can be reached."""
         ...
 
-    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes]:
-        """Put one question to these centers; the payload of each one's release."""
+    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes | Refusal]:
+        """Put one question to these centers; each one's release, or why there is none."""
         ...
 
     def close(self) -> None:
@@ -68,6 +68,9 @@ class Coordinator:
         refusals: list[tuple[str, Refusal]] = []
         for center in asked:
             payload = payloads[center]
+            if isinstance(payload, Refusal):  # nothing left the center
+                refusals.append((center, payload))
+                continue
             self.received.append(Received(center, question, payload))
             try:
                 answer = decode_answer(payload)

@@ -6,6 +6,7 @@ UnpooledError
 ├── SourceError           a center's rows cannot be read
 ├── GateError             an aggregate breaks the policy; it does not leave
 ├── LedgerError           a ledger is damaged; says where
+├── LinkError             the coordinator cannot be reached, or the network engine fails
 ├── MessageError          bytes that are not a message
 └── RefusedError          no center could answer; carries the refusals
 """
@@ -43,6 +44,10 @@ class GateError(UnpooledError):
 
 class LedgerError(UnpooledError):
     """A ledger is damaged or cannot be written."""
+
+
+class LinkError(UnpooledError):
+    """The coordinator cannot be reached, or the network engine fails."""
 
 
 class MessageError(UnpooledError):

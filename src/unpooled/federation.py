@@ -111,8 +111,27 @@ class Federation:
         chosen = _policy(policy, k, person, per_person)
         return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
 
+    @classmethod
+    def connect(
+        cls, path: str | Path, *, variables: Codebook | None = None, timeout: float = 60.0
+    ) -> "Federation":
+        """The federation of a `federation.toml`: real centers, over the network.
+
+        Parameters
+        ----------
+        path
+            The file; the analyst's kit lies beside it, in `kits`, or where its `kit` says.
+        variables
+            What is public about variables (see `Variable`).
+        timeout
+            How many seconds a center may take for an answer; after that it is named as missing.
+        """
+        from unpooled.links.flare import connect
+
+        return cls(connect(path, timeout), variables)
+
     def close(self) -> None:
-        """Let go of the ledgers' files; a federation can also be used in a `with`."""
+        """Let go of ledgers and network; a federation can also be used in a `with`."""
         self._coordinator.link.close()
 
     def __enter__(self) -> "Federation":

@@ -253,6 +253,8 @@ class Reason(StrEnum):
     UNREADABLE_QUESTION = "unreadable-question"
     UNREADABLE_ANSWER = "unreadable-answer"
     FAILED = "failed"
+    NOT_CONNECTED = "not-connected"
+    NO_ANSWER = "no-answer"
 
 
 RULES: dict[Reason, str] = {
@@ -282,6 +284,8 @@ RULES: dict[Reason, str] = {
     Reason.UNREADABLE_QUESTION: "the question could not be read",
     Reason.UNREADABLE_ANSWER: "the center's answer could not be read",
     Reason.FAILED: "the center could not answer; its own log says why",
+    Reason.NOT_CONNECTED: "the center is not connected to the coordinator",
+    Reason.NO_ANSWER: "the center did not answer within {limit} seconds",
 }
 
 

@@ -64,6 +64,10 @@ class Source:
         least, most = self._extremes[variable]
         return least, most
 
+    def derived(self, relation: str) -> "Source":
+        """The same rows through another relation, such as a SELECT over this one."""
+        return Source(self._connection, relation)
+
     def split(self, column: str) -> dict[str, "Source"]:
         """One source for each value of a column."""
         if column not in self.kinds:

@@ -11,6 +11,7 @@ from unpooled import __version__
 from unpooled.cli.analyses import SEVERAL, compare, describe, quantiles, table
 from unpooled.cli.ledger import ledger_app
 from unpooled.errors import InputError, UnpooledError
+from unpooled.network_commands import center_app, federation_app
 from unpooled.study.commands import plan, study_app
 
 app = typer.Typer(
@@ -38,6 +39,8 @@ def demo(
 
 app.add_typer(study_app, name="study")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(center_app, name="center")
+app.add_typer(federation_app, name="federation")
 
 
 def _spread(arguments: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, cast
 
 import typer
 
@@ -17,10 +17,12 @@ from unpooled.cli.options import (
     Groups,
     K,
     LedgerFolder,
+    Network,
     PerPerson,
     Person,
     Report,
     ShowReleases,
+    Timeout,
     Value,
     Values,
     Where,
@@ -37,7 +39,9 @@ SEVERAL = ("--centers", "--groups", "--method", "--p")  # as in --centers a.csv 
 
 def table(
     value: Value,
-    centers: Centers,
+    centers: Centers = None,
+    federation: Network = None,
+    timeout: Timeout = 60.0,
     center_column: CenterColumn = None,
     by: By = None,
     groups: Groups = None,
@@ -55,7 +59,8 @@ def table(
     report: Report = None,
 ) -> None:
     """A K-anonymous table of a variable, over all centers."""
-    fed = _federation(centers, center_column, k, codebook, person, per_person, ledger)
+    local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
+    fed = _open(federation, timeout, local)
     result = fed.table(
         value,
         by,
@@ -69,7 +74,9 @@ def table(
 
 def describe(
     value: Value,
-    centers: Centers,
+    centers: Centers = None,
+    federation: Network = None,
+    timeout: Timeout = 60.0,
     center_column: CenterColumn = None,
     by: By = None,
     groups: Groups = None,
@@ -85,15 +92,18 @@ def describe(
     report: Report = None,
 ) -> None:
     """n, missing, mean and SD per group; Welch's t-test where there are two groups."""
-    fed = _federation(centers, center_column, k, codebook, person, per_person, ledger)
+    local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
+    fed = _open(federation, timeout, local)
     result = fed.describe(value, by, groups=groups, where=where)
     _finish(result, fed, as_json, releases, chart, report)
 
 
 def compare(
     values: Values,
-    centers: Centers,
     by: Annotated[str, typer.Option(help="The variable that says who is in which group.")],
+    centers: Centers = None,
+    federation: Network = None,
+    timeout: Timeout = 60.0,
     center_column: CenterColumn = None,
     groups: Groups = None,
     where: Where = None,
@@ -119,7 +129,8 @@ def compare(
 
     A report shows all methods unless --method names some.
     """
-    fed = _federation(centers, center_column, k, codebook, person, per_person, ledger)
+    local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
+    fed = _open(federation, timeout, local)
     result = fed.compare(
         _one_or_several(values),
         by,
@@ -134,7 +145,9 @@ def compare(
 
 def quantiles(
     values: Values,
-    centers: Centers,
+    centers: Centers = None,
+    federation: Network = None,
+    timeout: Timeout = 60.0,
     p: Annotated[
         list[float] | None,
         typer.Option("--p", help="Which quantiles.  [default: .02 .25 .5 .75 .98]"),
@@ -161,7 +174,8 @@ def quantiles(
     report: Report = None,
 ) -> None:
     """Quantiles of a variable, by group."""
-    fed = _federation(centers, center_column, k, codebook, person, per_person, ledger)
+    local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
+    fed = _open(federation, timeout, local)
     result = fed.quantiles(
         _one_or_several(values),
         p or (0.02, 0.25, 0.5, 0.75, 0.98),
@@ -181,29 +195,49 @@ class _Result(Protocol):
     def report(self, path: str | Path) -> Path: ...
 
 
-def _federation(
-    centers: Sequence[str],
-    center_column: str | None,
-    k: int,
-    codebook: Path | None,
-    person: str | None,
-    per_person: str | None,
-    ledger: Path | None,
-) -> "Federation":
+class _Local(NamedTuple):
+    """What is said about centers in this process."""
+
+    centers: list[str] | None
+    center_column: str | None
+    k: int
+    codebook: Path | None
+    person: str | None
+    per_person: str | None
+    ledger: Path | None
+
+
+def _open(network: Path | None, timeout: float, local: _Local) -> "Federation":
+    """The centers over the network, or those in this process."""
+    if (network is None) == (local.centers is None):
+        raise InputError("give either centers, files, or federation, a federation.toml")
+    if network is None:
+        return _open_local(local, local.centers or [])
+    if local._replace(codebook=None, centers=None) != _Local(None, None, 10, *[None] * 4):
+        raise InputError("k, person, per-person, ledger and center-column are each center's own")
+    from unpooled.federation import Federation
+    from unpooled.variables import read_codebook
+
+    variables = None if local.codebook is None else read_codebook(local.codebook)
+    return Federation.connect(network, variables=variables, timeout=timeout)
+
+
+def _open_local(local: _Local, centers: Sequence[str]) -> "Federation":
     from unpooled.federation import Federation
     from unpooled.policy import Policy
     from unpooled.variables import read_codebook
 
+    per_person, ledger = local.per_person, local.ledger
     if per_person not in (None, "mean", "first", "max"):
         raise InputError(f"per-person must be mean, first or max, got {per_person!r}")
-    policy = Policy(k=k, person=person, per_person=per_person)  # type: ignore[arg-type]
-    variables = None if codebook is None else read_codebook(codebook)
-    if center_column is None:
+    policy = Policy(k=local.k, person=local.person, per_person=per_person)  # type: ignore[arg-type]
+    variables = None if local.codebook is None else read_codebook(local.codebook)
+    if local.center_column is None:
         return Federation.local(_named(centers), policy=policy, variables=variables, ledger=ledger)
     if len(centers) != 1:
         raise InputError(f"center-column goes with one file, got {len(centers)}")
     return Federation.split(
-        centers[0], center_column, policy=policy, variables=variables, ledger=ledger
+        centers[0], local.center_column, policy=policy, variables=variables, ledger=ledger
     )
 
 

@@ -7,12 +7,19 @@ import typer
 
 Value = Annotated[str, typer.Argument(help="The variable to analyse.", show_default=False)]
 Centers = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         help="CSV or Parquet files, a center each (NAME=FILE names it); or one file with "
         "--center-column.",
         show_default=False,
     ),
+]
+Network = Annotated[
+    Path | None,
+    typer.Option("--federation", help="federation.toml: ask real centers, over the network."),
+]
+Timeout = Annotated[
+    float, typer.Option(help="Seconds that a center of --federation may take for an answer.")
 ]
 CenterColumn = Annotated[
     str | None, typer.Option(help="The column of the one file that names the center.")

@@ -1,0 +1,204 @@
+"""A center as its steward writes it down, in `center.toml`, and the center made from it.
+
+The file looks like this::
+
+    name = "Haifa"
+    data = "stays.csv"
+    ledger = "Haifa.ledger"
+    approval = "auto"
+
+    [policy]
+    k = 10
+    variables = ["los", "procedure", "glucose"]
+
+    [variables.los]
+    unit = "days"
+    resolution = 1
+    lower = 0
+
+    [variables.procedure]
+    local = "OPCODE"                      # what the column is called here
+    codes = { A12 = "PTCA", B07 = "CABG" }  # what is written here → what the study calls it
+
+    [variables.glucose]
+    unit = "mg/dL"
+    scale = 18.016                        # recorded in mmol/L here
+
+Instead of `data`, a table `[postgres]` with `connection` and `query` reads a database.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from unpooled.center import Center
+from unpooled.errors import InputError
+from unpooled.keys import CenterKey
+from unpooled.policy import Policy
+from unpooled.postgres import Postgres, open_postgres
+from unpooled.sources import Source, open_source, quote
+from unpooled.variables import Variable
+from unpooled.where import Kind
+
+Code = str | int | float
+
+
+class CenterVariable(Variable, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A variable of the study as this center has it: its public facts, and how to get there.
+
+    Attributes
+    ----------
+    local
+        The column's name at this center; the study's name if not said.
+    codes
+        What is written at this center → what the study calls it; anything else is missing.
+    groups
+        The values that the study has; anything else is missing.
+    missing
+        Values that stand for a missing one, such as 999.
+    scale, offset
+        The study's value is scale · local + offset.
+    """
+
+    local: str | None = None
+    codes: dict[str, Code] | None = None
+    groups: tuple[Code, ...] | None = None
+    missing: tuple[Code, ...] = ()
+    scale: float | None = None
+    offset: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.codes is not None and not self.codes:
+            raise InputError("codes must map at least one code, got none")
+        if self.codes is not None and (self.scale is not None or self.offset is not None):
+            raise InputError("codes do not go with scale or offset")
+
+    @property
+    def declared(self) -> Variable:
+        """What is public about it."""
+        return Variable(
+            unit=self.unit, resolution=self.resolution, lower=self.lower, upper=self.upper
+        )
+
+
+class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `center.toml` says."""
+
+    name: str
+    ledger: str
+    data: str | None = None
+    postgres: Postgres | None = None
+    key: str | None = None  # the key file; beside the ledger if not said
+    approval: Literal["auto", "ask"] = "auto"
+    policy: Policy = msgspec.field(default_factory=Policy)
+    variables: dict[str, CenterVariable] = {}
+
+    def __post_init__(self) -> None:
+        if (self.data is None) == (self.postgres is None):
+            raise InputError("give either data, a CSV or Parquet file, or [postgres]")
+        if self.approval == "ask":
+            raise InputError(
+                "approval = 'ask' is not there yet. Hint: approval = 'auto' answers what the "
+                "policy allows"
+            )
+
+
+def read_center(path: str | Path) -> CenterFile:
+    """Read and check `center.toml`."""
+    try:
+        return msgspec.convert(tomllib.loads(Path(path).read_text()), CenterFile)
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, InputError) as error:
+        raise InputError(f"{str(path)!r} is wrong: {error}") from error
+
+
+def open_data(center: CenterFile, folder: Path) -> Source:
+    """The center's rows, under the study's names and codes; paths count from `folder`."""
+    if center.postgres is not None:
+        rows = open_postgres(center.postgres)
+    else:
+        rows = open_source(folder / str(center.data))
+    return translate(rows, center.variables)
+
+
+def open_center(center: CenterFile, folder: Path) -> Center:
+    """The center with its rows, policy, key and ledger; paths count from `folder`."""
+    ledger = folder / center.ledger
+    key = ledger.with_suffix(".key") if center.key is None else folder / center.key
+    source = open_data(center, folder)
+    declared = {name: variable.declared for name, variable in center.variables.items()}
+    ledger.parent.mkdir(parents=True, exist_ok=True)
+    loaded = CenterKey.load_or_create(key)
+    return Center(center.name, source, center.policy, loaded, declared, ledger)
+
+
+def translate(source: Source, variables: Mapping[str, CenterVariable]) -> Source:
+    """The same rows under the study's names, codes and units."""
+    renamed = {variable.local or name for name, variable in variables.items()}
+    for name, variable in variables.items():
+        _check(name, variable, source.kinds)
+    kept = [name for name in source.kinds if name not in renamed and name not in variables]
+    columns = [quote(name) for name in kept]
+    for name, variable in variables.items():
+        kind = source.kinds[variable.local or name]
+        columns.append(f"{_expression(name, variable, kind)} AS {quote(name)}")
+    return source.derived(f"(SELECT {', '.join(columns)} FROM {source.relation})")
+
+
+def _check(name: str, variable: CenterVariable, kinds: Mapping[str, Kind]) -> None:
+    local = variable.local or name
+    if local not in kinds:
+        raise InputError(
+            f"variables: {name} is to come from the column {local!r}, which is not there. "
+            f"There are: {', '.join(kinds)}"
+        )
+    if kinds[local] in ("integer", "float"):
+        groups = variable.groups if variable.codes is None else None
+        for code in (*variable.missing, *(variable.codes or ()), *(groups or ())):
+            try:
+                float(code)
+            except ValueError:
+                raise InputError(
+                    f"variables: the column {local!r} has numbers, so {code!r} is none of its codes"
+                ) from None
+
+
+def _expression(name: str, variable: CenterVariable, kind: Kind) -> str:
+    """SQL for a variable's value in the study's terms."""
+    value = quote(variable.local or name)
+    if variable.missing:
+        value = (
+            f"(CASE WHEN {_is_one_of(value, variable.missing, kind)} THEN NULL ELSE {value} END)"
+        )
+    if variable.codes is not None:
+        cases = " ".join(
+            f"WHEN {_is_one_of(value, (local,), kind)} THEN {_literal(study)}"
+            for local, study in variable.codes.items()
+        )
+        value = f"(CASE {cases} END)"
+    if variable.groups is not None:
+        told = "text" if variable.codes is not None else kind
+        value = f"(CASE WHEN {_is_one_of(value, variable.groups, told)} THEN {value} END)"
+    if variable.scale is not None or variable.offset is not None:
+        scale = 1.0 if variable.scale is None else variable.scale
+        offset = 0.0 if variable.offset is None else variable.offset
+        value = f"(CAST({value} AS DOUBLE) * {scale!r}::DOUBLE + {offset!r}::DOUBLE)"
+    return value
+
+
+def _is_one_of(value: str, codes: Iterable[Code], kind: Kind) -> str:
+    """SQL that compares numbers as numbers, so that 999 and 999.0 are one, and all else as text."""
+    if kind in ("integer", "float"):
+        return f"{value} IN ({', '.join(f'{float(code)!r}::DOUBLE' for code in codes)})"
+    return f"CAST({value} AS VARCHAR) IN ({', '.join(_literal(str(code)) for code in codes)})"
+
+
+def _literal(value: Code) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return repr(value)

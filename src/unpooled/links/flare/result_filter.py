@@ -1,0 +1,22 @@
+"""At a center: the engine's last step before anything is sent. Only releases pass."""
+
+from nvflare.apis.filter import Filter
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable, make_reply
+
+from unpooled.links.flare.desk import was_released
+from unpooled.links.flare.executor import RELEASE
+
+
+class OnlyReleases(Filter):
+    """Makes every result anew, from bytes that the center's gate has let out and nothing else."""
+
+    def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
+        """Called by the engine with each result, whatever made it."""
+        payload = shareable.get(RELEASE)
+        if not isinstance(payload, bytes) or not was_released(payload):
+            return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
+        clean = Shareable()
+        clean[RELEASE] = payload
+        return clean

@@ -1,0 +1,94 @@
+"""Real centers answer as centers in one process do: the same bytes, through the same gate."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.network.networks import Network, run
+from unpooled import Federation
+from unpooled.ledger import verify
+
+pytest.importorskip("nvflare", reason="nvflare is not installed")
+pytestmark = pytest.mark.xdist_group("network")
+
+Pair = tuple[Network, Federation]
+
+ANALYSES: dict[str, Callable[[Federation], Any]] = {
+    "table": lambda fed: fed.table("los", by="arm"),
+    "describe": lambda fed: fed.describe("los", by="arm", where="age >= 40"),
+    "compare": lambda fed: fed.compare("los", by="arm", groups=("a", "b"), method="all"),
+    "quantiles": lambda fed: fed.quantiles("los", by="arm"),
+    "quantiles, iterative": lambda fed: fed.quantiles("los", method="yj-likelihood"),
+}
+
+
+@pytest.fixture(scope="module")
+def connected(mixed: Pair) -> Iterator[Federation]:
+    with Federation.connect(mixed[0].toml) as fed:
+        yield fed
+
+
+def test_the_first_answer_comes_within_fifteen_seconds(
+    mixed: Pair, record_property: Callable[[str, object], None]
+) -> None:
+    start = time.monotonic()
+    with Federation.connect(mixed[0].toml) as fed:
+        assert fed.describe("los").to_dict()["groups"][0]["n"] == 479
+        assert time.monotonic() - start < 15
+        rounds = []
+        for _ in range(5):
+            start = time.monotonic()
+            fed.describe("los")
+            rounds.append(time.monotonic() - start)
+    record_property("round trips in s", rounds)
+    assert sorted(rounds)[2] < 1
+
+
+@pytest.mark.parametrize("analysis", ANALYSES)
+def test_every_analysis_is_the_local_one_byte_for_byte(
+    analysis: str, mixed: Pair, connected: Federation
+) -> None:
+    _, twin = mixed
+    before = len(connected.releases.received), len(twin.releases.received)
+    over_network, in_process = ANALYSES[analysis](connected), ANALYSES[analysis](twin)
+    assert over_network.to_dict() == in_process.to_dict()
+    left = connected.releases.received[before[0] :]
+    expected = twin.releases.received[before[1] :]
+    assert [(r.center, r.payload) for r in left] == [(r.center, r.payload) for r in expected]
+
+
+def test_a_program_that_forgets_to_close_ends_all_the_same(mixed: Pair) -> None:
+    program = (
+        "import sys; from unpooled import Federation; "
+        "fed = Federation.connect(sys.argv[1]); print(len(fed.describe('los').groups))"
+    )
+    command = [sys.executable, "-c", program, str(mixed[0].toml)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=40)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+
+
+def test_the_command_line_asks_real_centers(mixed: Pair) -> None:
+    network, twin = mixed
+    told = run("describe", "los", "--by", "arm", "--federation", network.toml, "--json")
+    assert json.loads(told) == twin.describe("los", by="arm").to_dict()
+
+
+def test_status_names_the_centers_that_are_connected(mixed: Pair) -> None:
+    told = run("federation", "status", mixed[0].toml)
+    assert told.count(": connected") == 4
+    assert "FLARE" not in told
+
+
+def test_a_steward_reads_what_is_fine_and_what_left(mixed: Pair, connected: Federation) -> None:
+    network, _ = mixed
+    connected.describe("los")
+    kit = network.kit("Gent")
+    assert verify(kit / "Gent.ledger").ok
+    told = run("center", "check", kit)
+    assert "34 rows" in told
+    assert "WRONG" not in told

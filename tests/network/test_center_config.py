@@ -1,0 +1,123 @@
+"""A center as its steward writes it down."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from unpooled.center_config import (
+    CenterVariable,
+    Code,
+    open_center,
+    open_data,
+    read_center,
+    translate,
+)
+from unpooled.errors import InputError, SourceError
+from unpooled.messages import SizesQuestion, decode_answer, encode
+from unpooled.sources import open_source
+
+CENTER = """
+name = "Haifa"
+data = "stays.csv"
+ledger = "Haifa.ledger"
+
+[policy]
+k = 5
+
+[variables.los]
+unit = "days"
+resolution = 1
+lower = 0
+
+[variables.sex]
+local = "SEX"
+codes = { M = "1", F = "2" }
+
+[variables.glucose]
+unit = "mg/dL"
+scale = 18.016
+missing = [999]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    frame = pl.DataFrame(
+        {
+            "los": range(40),
+            "SEX": ["M", "F", "x", None] * 10,
+            "glucose": [5.5, 999.0, 6.0, None] * 10,
+            "ward": ["A"] * 40,
+        }
+    )
+    frame.write_csv(tmp_path / "stays.csv")
+    (tmp_path / "center.toml").write_text(CENTER)
+    return tmp_path
+
+
+def test_the_study_sees_its_own_names_codes_and_units(folder: Path) -> None:
+    source = open_data(read_center(folder / "center.toml"), folder)
+    assert set(source.kinds) == {"ward", "los", "sex", "glucose"}
+    sexes = source.rows(f"SELECT sex, count(*) FROM {source.relation} GROUP BY sex ORDER BY sex")
+    assert sexes == [("1", 10), ("2", 10), (None, 20)]
+    glucose = source.rows(f"SELECT DISTINCT glucose FROM {source.relation} ORDER BY glucose")
+    assert [row[0] for row in glucose] == [pytest.approx(99.088), pytest.approx(108.096), None]
+
+
+def test_a_center_answers_by_its_own_policy_and_keeps_its_ledger(folder: Path) -> None:
+    center = open_center(read_center(folder / "center.toml"), folder)
+    question = SizesQuestion(variable="los", by="sex")
+    answer = decode_answer(center.answer(encode(question)).payload)
+    assert answer.k == 5
+    assert "10" in str(answer.aggregate)
+    assert len(center.ledger) == 1
+    center.ledger.close()
+    assert (folder / "Haifa.key").stat().st_mode & 0o077 == 0
+
+
+def test_groups_leave_out_what_the_study_does_not_have() -> None:
+    source = open_source(pl.DataFrame({"arm": ["a", "b", "c"]}))
+    kept = translate(source, {"arm": CenterVariable(groups=("a", "b"))})
+    assert kept.rows(f"SELECT arm FROM {kept.relation}") == [("a",), ("b",), (None,)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('data = "stays.csv"', "", "either data"),
+        ("k = 5", "k = 2", "at least 3"),
+        ("k = 5", "kk = 5", "kk"),
+        ('ledger = "Haifa.ledger"', "", "ledger"),
+        ('name = "Haifa"', "name = 5", "name"),
+        ('name = "Haifa"', 'name = "Haifa"\napproval = "ask"', "not there yet"),
+        ("scale = 18.016", 'scale = 2\ncodes = { a = "b" }', "codes do not go"),
+    ],
+)
+def test_a_file_that_is_wrong_says_how(folder: Path, old: str, new: str, problem: str) -> None:
+    path = folder / "center.toml"
+    path.write_text(CENTER.replace(old, new))
+    with pytest.raises(InputError, match=problem):
+        read_center(path)
+
+
+def test_a_column_that_is_not_there_is_named(folder: Path) -> None:
+    path = folder / "center.toml"
+    path.write_text(CENTER.replace('local = "SEX"', 'local = "GENDER"'))
+    with pytest.raises(InputError, match="'GENDER', which is not there"):
+        open_data(read_center(path), folder)
+
+
+def test_numbers_are_coded_as_numbers() -> None:
+    source = open_source(pl.DataFrame({"s": [1.0, 2.0, None], "t": ["1", "01", "x"]}))
+    codes: dict[str, Code] = {"1": "M", "2": "F"}
+    kept = translate(source, {"s": CenterVariable(codes=codes), "t": CenterVariable(codes=codes)})
+    assert kept.rows(f"SELECT s, t FROM {kept.relation}") == [("M", "M"), ("F", None), (None, None)]
+    with pytest.raises(InputError, match="has numbers, so 'M' is none of its codes"):
+        translate(source, {"s": CenterVariable(codes={"M": "1"})})
+
+
+def test_data_that_are_not_there_are_named(folder: Path) -> None:
+    (folder / "stays.csv").unlink()
+    with pytest.raises(SourceError, match="does not exist"):
+        open_data(read_center(folder / "center.toml"), folder)

@@ -1,0 +1,82 @@
+"""Between the engine and the center: questions go in, and only what the gate let out comes out."""
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.network.networks import hospital
+from unpooled.center import Center
+from unpooled.errors import LedgerError
+from unpooled.keys import CenterKey
+from unpooled.links.flare.desk import DESK, Desk, ask_center, was_released
+from unpooled.messages import SizesQuestion, encode
+from unpooled.policy import Policy
+from unpooled.sources import open_source
+
+QUESTION = encode(SizesQuestion(variable="los", by="arm"))
+
+
+@pytest.fixture
+def center(monkeypatch: pytest.MonkeyPatch) -> Iterator[Center]:
+    source = open_source(hospital(1, 30, 30))
+    center = Center("Haifa", source, Policy(), CenterKey.from_seed(1, "Haifa"))
+    desk = Desk(center)
+    monkeypatch.setenv(DESK, desk.address)
+    yield center
+    desk.close()
+
+
+def ask() -> bytes | None:
+    return ask_center(QUESTION, lambda: False)
+
+
+def test_the_very_bytes_of_a_release_come_out(center: Center) -> None:
+    payload = ask()
+    assert payload == center.answer(QUESTION).payload
+    assert payload is not None
+    assert was_released(payload)
+    assert not was_released(payload + b" ")
+
+
+def test_only_the_owner_can_open_the_desk(center: Center) -> None:
+    address = os.environ[DESK]
+    assert stat.S_IMODE(os.stat(address).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(os.path.dirname(address)).st_mode) == 0o700
+
+
+def test_nothing_comes_out_when_nothing_may_leave(
+    center: Center, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(question: bytes) -> Any:
+        raise LedgerError("no space left")
+
+    monkeypatch.setattr(center, "answer", full)
+    assert ask() is None
+    monkeypatch.delenv(DESK)
+    assert ask() is None
+
+
+def test_the_result_filter_passes_releases_and_nothing_beside_them(center: Center) -> None:
+    pytest.importorskip("nvflare", reason="nvflare is not installed")
+    from nvflare.apis.fl_constant import ReturnCode
+    from nvflare.apis.shareable import Shareable
+
+    from unpooled.links.flare.result_filter import OnlyReleases
+
+    def filtered(**content: object) -> Any:
+        result = Shareable()
+        result.update(content)
+        return OnlyReleases().process(result, None)
+
+    payload = ask()
+    passed = filtered(release=payload, rows=[1.5, 2.5])
+    assert passed["release"] == payload
+    assert "rows" not in passed
+    for content in ({"release": b"row 1.5"}, {"release": "text"}, {"rows": [1.5]}):
+        stopped = filtered(**content)
+        assert stopped.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR
+        assert "release" not in stopped
+        assert "rows" not in stopped

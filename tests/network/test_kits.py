@@ -1,0 +1,127 @@
+"""What a participant gets: keys, settings without holes, nothing of anybody else."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.network.networks import Network, run
+from unpooled.errors import InputError
+from unpooled.kits import read_federation, read_kit
+
+FEDERATION = """
+name = "trial"
+centers = ["Haifa", "Bern"]
+[coordinator]
+address = "localhost"
+port = 8002
+"""
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Network:
+    pytest.importorskip("nvflare", reason="nvflare is not installed")
+    network = Network(tmp_path_factory.mktemp("kits"), ("Haifa", "Bern"))
+    network.make()
+    return network
+
+
+def settings(network: Network, name: str, file: str) -> dict[str, object]:
+    content: dict[str, object] = json.loads((network.kit(name) / "local" / file).read_text())
+    return content
+
+
+def test_everybody_gets_a_kit_of_his_own(network: Network) -> None:
+    kits = {path.name for path in (network.folder / "kits").iterdir()}
+    assert kits == {"coordinator", "Haifa", "Bern", "analyst", "authority"}
+    for name, role in (("Haifa", "center"), ("coordinator", "coordinator"), ("analyst", "analyst")):
+        assert read_kit(network.kit(name), role).name == name  # type: ignore[arg-type]
+    for path in (network.folder / "kits").rglob("*.key"):
+        assert path.stat().st_mode & 0o077 == 0
+    authority = network.folder / "kits" / "authority"
+    assert authority.stat().st_mode & 0o077 == 0
+    assert not list((network.folder / "kits").rglob("*.sh"))
+
+
+@pytest.mark.parametrize("name", ["Haifa", "Bern"])
+def test_no_role_may_bring_code_or_operate_or_use_a_shell(network: Network, name: str) -> None:
+    roles = settings(network, name, "authorization.json")["permissions"]
+    assert isinstance(roles, dict)
+    assert set(roles) == {"project_admin", "org_admin", "lead", "member"}
+    for rights in roles.values():
+        for right in ("byoc", "shell_commands", "operate", "manage_job", "download_job"):
+            assert rights[right] == "none"
+    assert {role for role, rights in roles.items() if rights["submit_job"] != "none"} == {"lead"}
+
+
+def test_a_center_allows_exact_classes_and_sends_no_logs(network: Network) -> None:
+    resources = settings(network, "Haifa", "resources.json")
+    allowed = resources["class_allow_list"]
+    assert isinstance(allowed, list)
+    assert len(allowed) == 5
+    assert not any(name.endswith((".", "*")) for name in allowed)
+    assert resources["class_list_enforcement_mode"] == "enforce"
+    assert resources["allow_log_streaming"] is False
+    assert "SiteLogStreamer" not in json.dumps(resources)
+    assert "OnlyReleases" in json.dumps(settings(network, "Haifa", "privacy.json"))
+
+
+def test_a_center_that_joins_later_gets_a_kit_and_the_others_keep_theirs(network: Network) -> None:
+    before = (network.kit("Haifa") / "startup" / "client.crt").read_bytes()
+    text = network.toml.read_text()
+    network.toml.write_text(text.replace('"Bern"', '"Bern", "Porto"'))
+    told = run("federation", "init", network.toml)
+    assert told.count("kit:") == 1
+    assert read_kit(network.kit("Porto"), "center").name == "Porto"
+    assert (network.kit("Haifa") / "startup" / "client.crt").read_bytes() == before
+    root = [network.kit(n) / "startup" / "rootCA.pem" for n in ("Haifa", "Porto")]
+    assert root[0].read_bytes() == root[1].read_bytes()
+
+
+def test_kits_that_cannot_be_made_say_why(network: Network) -> None:
+    text = network.toml.read_text()
+    network.toml.write_text("days = 7\n" + text)
+    told = run("federation", "init", network.toml, wanted=1)
+    network.toml.write_text(text)
+    assert "could not be made" in told
+    assert "root_valid_days=7 does not match" in told
+    assert "Traceback" not in told
+
+
+def test_check_says_in_plain_words_what_is_wrong(network: Network) -> None:
+    kit = network.kit("Bern")
+    told = run("center", "check", kit, wanted=1)
+    assert "WRONG  data: " in told
+    assert "data.csv' does not exist" in told
+    assert "WRONG  coordinator: nobody answers" in told
+    (kit / "local" / "authorization.json").write_text("{}")
+    assert "WRONG  engine settings: authorization.json" in run("center", "check", kit, wanted=1)
+    (kit / "startup" / "client.crt").write_text("")
+    assert "WRONG  certificate" in run("center", "check", kit, wanted=1)
+    assert "is not a kit" in run("center", "check", network.folder, wanted=1)
+
+
+def test_nothing_starts_from_the_wrong_kit(network: Network) -> None:
+    told = run("center", "start", network.kit("analyst"), wanted=2)
+    assert "the kit of the analyst analyst, not of a center" in told
+    told = run("federation", "status", network.toml, wanted=1)
+    assert "the coordinator cannot be reached" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("centers = []", "at least one center"),
+        ('centers = ["Haifa", "haifa"]', "different names"),
+        ('centers = ["São João"]', "letters, digits"),
+        ('centers = ["coordinator"]', "another meaning"),
+        ('centers = ["yes"]', "another meaning"),
+        ('centers = ["Haifa"]\ndays = 0', "days"),
+        ('centers = ["Haifa"]\nport = 1', "port"),
+    ],
+)
+def test_a_federation_that_cannot_be_is_named(tmp_path: Path, line: str, problem: str) -> None:
+    path = tmp_path / "federation.toml"
+    path.write_text(FEDERATION.replace('centers = ["Haifa", "Bern"]', line))
+    with pytest.raises(InputError, match=problem):
+        read_federation(path)
