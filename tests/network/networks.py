@@ -7,16 +7,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import numpy as np
 import polars as pl
 
 from unpooled import Federation
+from unpooled.errors import UnpooledError
+
+T = TypeVar("T")
 
 UNPOOLED = [sys.executable, "-m", "unpooled"]
 
@@ -42,13 +45,25 @@ def free_port() -> int:
         return port
 
 
-def run(*arguments: str | Path, wanted: int = 0, seconds: float = 60) -> str:
+def run(*arguments: str | Path, wanted: int = 0, seconds: float = 120) -> str:
     """Run a command as a person does; what it printed."""
     done = subprocess.run(
         [*UNPOOLED, *map(str, arguments)], capture_output=True, text=True, timeout=seconds
     )
     assert done.returncode == wanted, f"{arguments}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
+
+
+def eventually(act: Callable[[], T], seconds: float = 90) -> T:
+    """Try until it is so, within a generous time; the last failure where it never is."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return act()
+        except (AssertionError, UnpooledError):
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.3)
 
 
 @dataclass
@@ -58,7 +73,7 @@ class Running:
     process: "subprocess.Popen[bytes]"
     output: Path
 
-    def wait_for(self, words: str, seconds: float = 40) -> None:
+    def wait_for(self, words: str, seconds: float = 120) -> None:
         """Wait until it has said something."""
         end = time.monotonic() + seconds
         while words not in self.output.read_text():

@@ -29,24 +29,19 @@ ANALYSES: dict[str, Callable[[Federation], Any]] = {
 
 @pytest.fixture(scope="module")
 def connected(mixed: Pair) -> Iterator[Federation]:
-    with Federation.connect(mixed[0].toml) as fed:
+    with Federation.connect(mixed[0].toml, timeout=120) as fed:
         yield fed
 
 
-def test_the_first_answer_comes_within_fifteen_seconds(
-    mixed: Pair, record_property: Callable[[str, object], None]
-) -> None:
-    start = time.monotonic()
+def test_one_job_stays_open_for_many_questions(mixed: Pair) -> None:
     with Federation.connect(mixed[0].toml) as fed:
         assert fed.describe("los").to_dict()["groups"][0]["n"] == 479
-        assert time.monotonic() - start < 15
-        rounds = []
+        job = fed._coordinator.link._job  # type: ignore[attr-defined]
+        start = time.monotonic()
         for _ in range(5):
-            start = time.monotonic()
             fed.describe("los")
-            rounds.append(time.monotonic() - start)
-    record_property("round trips in s", rounds)
-    assert sorted(rounds)[2] < 1
+        assert time.monotonic() - start < 60  # a new job each would take longer
+        assert fed._coordinator.link._job == job  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("analysis", ANALYSES)
@@ -68,7 +63,7 @@ def test_a_program_that_forgets_to_close_ends_all_the_same(mixed: Pair) -> None:
         "fed = Federation.connect(sys.argv[1]); print(len(fed.describe('los').groups))"
     )
     command = [sys.executable, "-c", program, str(mixed[0].toml)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=40)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
 
 

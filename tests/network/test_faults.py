@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.network.networks import Network, run
+from tests.network.networks import Network, eventually, run
 from unpooled import Federation
 from unpooled.errors import LinkError
 from unpooled.ledger import verify
@@ -22,15 +22,22 @@ pytest.importorskip("nvflare", reason="nvflare is not installed")
 psutil = pytest.importorskip("psutil", reason="nvflare is not installed")
 pytestmark = pytest.mark.xdist_group("network")
 
+PATIENT = 60  # seconds: more than any answer takes on a busy machine
+SLACK = 30  # seconds: what ends on time on a busy machine
+
 
 @pytest.fixture
 def fed(trio: Network) -> Iterator[Federation]:
     for name in trio.centers:  # each test finds all centers there
         if trio.running[name].process.poll() is not None:
             trio.start(name)
-    with Federation.connect(trio.toml, timeout=20) as fed:
-        assert people(fed) == 445
+    with Federation.connect(trio.toml, timeout=PATIENT) as fed:
+        eventually(lambda: everybody_answers(fed))
         yield fed
+
+
+def everybody_answers(fed: Federation) -> None:
+    assert people(fed) == 445
 
 
 def people(fed: Federation) -> int:
@@ -60,11 +67,11 @@ def test_a_center_that_is_down_is_named_and_comes_back_by_itself(
     trio.running["Porto"].end()
     start = time.monotonic()
     assert refused(fed) == {"Porto": Reason.NOT_CONNECTED}
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < PATIENT
     assert people(fed) == 360
     assert "Porto: not connected" in run("federation", "status", trio.toml, wanted=1)
     trio.start("Porto")
-    assert people(fed) == 445
+    eventually(lambda: everybody_answers(fed))
 
 
 def test_a_center_that_is_late_is_named_and_not_waited_for(trio: Network, fed: Federation) -> None:
@@ -74,14 +81,14 @@ def test_a_center_that_is_late_is_named_and_not_waited_for(trio: Network, fed: F
     try:
         start = time.monotonic()
         result = fed.describe("los")
-        assert time.monotonic() - start < 6
+        assert time.monotonic() - start < 3 + SLACK
     finally:
         os.kill(pid, signal.SIGCONT)
     assert [(r.center, r.reason, r.rule) for r in result.refusals] == [
         ("Bern", Reason.NO_ANSWER, "the center did not answer within 3 seconds")
     ]
-    link(fed).timeout = 20
-    assert people(fed) == 445
+    link(fed).timeout = PATIENT
+    eventually(lambda: everybody_answers(fed))
     assert verify(trio.kit("Bern") / "Bern.ledger").ok
 
 
@@ -92,12 +99,12 @@ def test_a_center_killed_during_a_question_is_named(trio: Network, fed: Federati
     killer.start()
     start = time.monotonic()
     told = refused(fed)
-    assert time.monotonic() - start < 9
+    assert time.monotonic() - start < 6 + SLACK
     killer.join()
     assert told in ({"Bern": Reason.NO_ANSWER}, {"Bern": Reason.NOT_CONNECTED})
     trio.start("Bern")
-    link(fed).timeout = 20
-    assert people(fed) == 445
+    link(fed).timeout = PATIENT
+    eventually(lambda: everybody_answers(fed))
     assert verify(trio.kit("Bern") / "Bern.ledger").ok
 
 
@@ -112,7 +119,7 @@ def test_nothing_leaves_that_is_not_recorded(trio: Network, fed: Federation) -> 
         assert ledger.stat().st_size < full
     finally:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
-    assert people(fed) == 445
+    eventually(lambda: everybody_answers(fed))
     assert verify(ledger).ok
 
 
@@ -140,7 +147,7 @@ def test_a_center_that_answers_garbage_is_named(
     started = psutil.Process(trio.running["Porto"].process.pid).children(recursive=True)
     assert len(started) >= 2
     trio.running["Porto"].end(signal.SIGKILL)
-    _, alive = psutil.wait_procs(started, timeout=5)
+    _, alive = psutil.wait_procs(started, timeout=SLACK)
     assert not alive  # the engine ends with the center's own process
 
 
@@ -152,19 +159,10 @@ def test_a_coordinator_that_is_killed_and_started_again_is_found_again(
     link(fed).timeout = 3
     with pytest.raises(LinkError, match="coordinator"):
         fed.describe("los")
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 3 + SLACK
     trio.start("coordinator")
-    end = time.monotonic() + 60
-    while run_status(trio) < 3:  # centers come back by themselves
-        assert time.monotonic() < end
-        time.sleep(0.5)
-    link(fed).timeout = 30
-    assert people(fed) == 445
+    link(fed).timeout = PATIENT
+    eventually(lambda: everybody_answers(fed))  # centers come back by themselves
+    assert run("federation", "status", trio.toml).count(": connected") == 3
     for name in trio.centers:
         assert verify(trio.kit(name) / f"{name}.ledger").ok
-
-
-def run_status(network: Network) -> int:
-    from unpooled.links.flare.status import federation_status
-
-    return len(federation_status(network.toml).connected)

@@ -27,9 +27,9 @@ from unpooled.messages import Reason, Refusal
 
 T = TypeVar("T")
 
-_SILENCE = 3.5  # seconds after which a center is not connected; it says a word every two
+_SILENCE = 5.0  # seconds after which a center is not connected; it says a word every two
 _LOGIN = 10.0  # seconds that a login may take
-_LATECOMERS = 5.0  # seconds that a new job waits for the other centers after the first
+_LATECOMERS = 20.0  # seconds, at most, that a new job waits for the other centers after the first
 _LOST = (  # the engine's words for: log in again, or open the job again
     api_spec.SessionClosed,
     api_spec.SessionExpired,
@@ -203,6 +203,7 @@ class FlareLink:
         with TemporaryDirectory(prefix="unpooled-") as folder:
             write_job(Path(folder) / JOB, sorted(connected))
             job = self._patiently(lambda session: session.submit_job(str(Path(folder) / JOB)))
+        patience = min(_LATECOMERS, (deadline - time.monotonic()) / 2)
         since = 0.0  # when the first center was there
         while time.monotonic() < deadline:
             meta = self._patiently(lambda session: session.get_job_meta(job))
@@ -211,7 +212,7 @@ class FlareLink:
                 raise LinkError(f"no question can be asked: the engine says {status}")
             present = self._present(job) if status == "RUNNING" else set()
             since = since if since or not present else time.monotonic()
-            if present >= connected or (since and time.monotonic() - since > _LATECOMERS):
+            if present >= connected or (since and time.monotonic() - since > patience):
                 return str(job)
             time.sleep(0.2)
         raise LinkError(

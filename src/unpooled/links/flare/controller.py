@@ -24,7 +24,7 @@ from unpooled.links.flare.executor import ALIVE, QUESTION, RELEASE, TASK
 
 _PATIENCE = 2.0  # seconds that one `ask` waits for answers before it says who is missing
 _KEPT = 64  # rounds that can still be asked for
-_SILENCE = 4.5  # seconds without a word, after which a center is no part of the job
+_SILENCE = 6.0  # seconds without a word, after which a center is no part of the job
 
 
 @dataclass(slots=True)
