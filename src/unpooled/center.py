@@ -8,6 +8,7 @@ from typing import assert_never
 from unpooled.analyses.asking import summarise_catalogue, summarise_sizes
 from unpooled.analyses.compare import summarise_ranks
 from unpooled.analyses.describe import summarise_moments
+from unpooled.analyses.parallel import summarise_lattice
 from unpooled.analyses.quantiles import summarise_losses, summarise_powers
 from unpooled.analyses.table import summarise_join, summarise_table
 from unpooled.boundary import keyed_weight
@@ -24,6 +25,7 @@ from unpooled.messages import (
     CatalogueQuestion,
     CohortQuestion,
     JoinQuestion,
+    LatticeQuestion,
     LossQuestion,
     MomentsQuestion,
     PowersQuestion,
@@ -126,6 +128,8 @@ class Center:
                 return summarise_join(question, selection, self._weight(question))
             case RanksQuestion():
                 return summarise_ranks(selection)
+            case LatticeQuestion():
+                return summarise_lattice(question, selection, self._policy)
             case PowersQuestion():
                 return summarise_powers(question, selection, self._policy)
             case LossQuestion():

@@ -22,7 +22,7 @@ The file looks like this::
 
     [variables.glucose]
     unit = "mg/dL"
-    scale = 18.016                        # recorded in mmol/L here
+    factor = 18.016                       # recorded in mmol/L here
 
 Instead of `data`, a table `[postgres]` with `connection` and `query` reads a database.
 """
@@ -59,30 +59,29 @@ class CenterVariable(Variable, frozen=True, forbid_unknown_fields=True, kw_only=
         The values that the study has; anything else is missing.
     missing
         Values that stand for a missing one, such as 999.
-    scale, offset
-        The study's value is scale · local + offset.
+    factor, offset
+        The study's value is factor · local + offset.
     """
 
     local: str | None = None
     codes: dict[str, Code] | None = None
     groups: tuple[Code, ...] | None = None
     missing: tuple[Code, ...] = ()
-    scale: float | None = None
+    factor: float | None = None
     offset: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.codes is not None and not self.codes:
             raise InputError("codes must map at least one code, got none")
-        if self.codes is not None and (self.scale is not None or self.offset is not None):
-            raise InputError("codes do not go with scale or offset")
+        if self.codes is not None and (self.factor is not None or self.offset is not None):
+            raise InputError("codes do not go with factor or offset")
 
     @property
     def declared(self) -> Variable:
         """What is public about it."""
-        return Variable(
-            unit=self.unit, resolution=self.resolution, lower=self.lower, upper=self.upper
-        )
+        facts = (field.name for field in msgspec.structs.fields(Variable))
+        return Variable(**{name: getattr(self, name) for name in facts})
 
 
 class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -184,10 +183,10 @@ def _expression(name: str, variable: CenterVariable, kind: Kind) -> str:
     if variable.groups is not None:
         told = "text" if variable.codes is not None else kind
         value = f"(CASE WHEN {_is_one_of(value, variable.groups, told)} THEN {value} END)"
-    if variable.scale is not None or variable.offset is not None:
-        scale = 1.0 if variable.scale is None else variable.scale
+    if variable.factor is not None or variable.offset is not None:
+        factor = 1.0 if variable.factor is None else variable.factor
         offset = 0.0 if variable.offset is None else variable.offset
-        value = f"(CAST({value} AS DOUBLE) * {scale!r}::DOUBLE + {offset!r}::DOUBLE)"
+        value = f"(CAST({value} AS DOUBLE) * {factor!r}::DOUBLE + {offset!r}::DOUBLE)"
     return value
 
 

@@ -16,7 +16,7 @@ from unpooled.errors import WhereError
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule
 from unpooled.messages import EVERYBODY, CohortQuestion, Reason, Refusal
-from unpooled.policy import Policy, k_in_force
+from unpooled.policy import Policy, k_in_force, people_needed
 from unpooled.sources import Source, quote
 from unpooled.variables import Variable
 
@@ -113,23 +113,25 @@ def select(cohort: Cohort, question: CohortQuestion, policy: Policy) -> Selectio
     k = k_in_force(question, policy)
     if question.k is not None and question.k < k:
         raise RefusedQuestion(Reason.K_BELOW_POLICY, limit=k)
-    sizes = _sizes(cohort, question)
+    sizes, least = _sizes(cohort, question), people_needed(question, k)
     # Of people that the question chose, even "nobody" would tell on one of them: a condition such
     # as "age == 58 and crp > 10", or a long list of groups, finds a single person's value.
     zeros = policy.zero_cells and question.where is None and question.by is None
     if not sizes:
-        raise RefusedQuestion(Reason.ABSENT if zeros else Reason.TOO_SMALL, limit=k)
+        raise RefusedQuestion(Reason.ABSENT if zeros else Reason.TOO_SMALL, limit=least)
     people, refusals = {}, []
     for group, size in sizes.items():
         reason = _judge_size(size, k, zeros)
+        if reason is None and size.n < least:
+            reason = Reason.TOO_SMALL
         if reason is None:
             people[group] = size.n
         elif question.by is None:
-            raise RefusedQuestion(reason, limit=k)
+            raise RefusedQuestion(reason, limit=least)
         elif question.groups is not None:  # a group that nobody named stays unnamed
-            refusals.append(Refusal(reason=reason, name=group, limit=k))
+            refusals.append(Refusal(reason=reason, name=group, limit=least))
     if not people and not refusals:
-        raise RefusedQuestion(Reason.TOO_SMALL, limit=k)
+        raise RefusedQuestion(Reason.TOO_SMALL, limit=least)
     rule = Rule(k=k, zeros=policy.zero_cells)
     return Selection(cohort, rule, people, tuple(refusals))
 

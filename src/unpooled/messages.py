@@ -13,6 +13,7 @@ from unpooled.errors import MessageError
 from unpooled.where import Kind
 
 Limits = Literal["open", "natural", "buffer"]
+CellMoments = Literal["none", "tails", "all"]  # which cells tell mean and SD
 EVERYBODY = "all"  # the one group of a question without `by`
 
 
@@ -66,6 +67,12 @@ class RanksQuestion(CohortQuestion, frozen=True, tag="ranks", tag_field="ask"):
     """How do two groups compare, person by person? `groups` are x and y, in this order."""
 
 
+class LatticeQuestion(CohortQuestion, frozen=True, tag="lattice", tag_field="ask"):
+    """Each group's own table on the public lattice of the variable."""
+
+    moments: CellMoments | None = None  # may ask for fewer than the policy tells, never for more
+
+
 class PowersQuestion(CohortQuestion, frozen=True, tag="powers", tag_field="ask", kw_only=True):
     """The moments of the Yeo-Johnson transform of each group at these λ."""
 
@@ -86,6 +93,7 @@ AboutPeople = (
     | TableQuestion
     | JoinQuestion
     | RanksQuestion
+    | LatticeQuestion
     | PowersQuestion
     | LossQuestion
 )
@@ -189,6 +197,39 @@ class Ranks(Message, frozen=True, tag="ranks", tag_field="say"):
     effect_variance: float
 
 
+class CellTable(Message, frozen=True):
+    """Exact counts of some people on a lattice; cell b is (edges[b-1], edges[b]], outer ones open.
+
+    `means` and `sds` (with n) are None where they are not told. Where they might be, `values` is
+    as in `GroupMoments`, and `dominated` says that one person carries most of the spread.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    means: tuple[float | None, ...]
+    sds: tuple[float | None, ...]
+    values: tuple[int | None, ...]
+    dominated: tuple[bool | None, ...]
+
+
+class GroupTables(Message, frozen=True):
+    """One group as tables of disjoint sets of people, who together are the group."""
+
+    group: str
+    tables: tuple[CellTable, ...]
+
+
+class LatticeTables(Message, frozen=True, tag="lattice", tag_field="say"):
+    """Each group's tables on one lattice, which `scale` and the declared variable fix.
+
+    `scale` is the declared one, or else how far the variable spreads at the center, as the nearest
+    number 1, 2 or 5 times a power of ten.
+    """
+
+    scale: float
+    groups: tuple[GroupTables, ...]
+
+
 class GroupPowers(Message, frozen=True):
     """One group: Σ sign(x) log(1+|x|), and per λ the transform's mean and variance (÷ n).
 
@@ -226,7 +267,9 @@ class Losses(Message, frozen=True, tag="loss", tag_field="say"):
     groups: tuple[GroupLoss, ...]
 
 
-Aggregate = Catalogue | Sizes | Moments | CenterTable | CenterJoin | Ranks | Powers | Losses
+Aggregate = (
+    Catalogue | Sizes | Moments | CenterTable | CenterJoin | Ranks | LatticeTables | Powers | Losses
+)
 
 
 # --- refusals and answers ----------------------------------------------------------------------

@@ -1,11 +1,11 @@
 """A center's own policy: what may leave. Its defaults fail closed."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from unpooled.errors import InputError
-from unpooled.messages import CohortQuestion, Limits, Question
+from unpooled.messages import CellMoments, CohortQuestion, LatticeQuestion, Limits, Question
 
 SMALLEST_K = 3  # no disclosure threshold in use anywhere is lower
 
@@ -32,6 +32,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     limits
         The outer limits that a table may have. `buffer` gives the extremes away (the maximum to
         .001 SD was seen), so it must be allowed by name.
+    moments
+        Which cells of a table on a lattice tell mean and standard deviation: "none", the two
+        extreme ones ("tails"), or "all". All of them describe 56 or 307 people more closely than
+        the paper's table does; the tails do not.
     powers
         How many λ one question about the Yeo-Johnson transform may have, all in [−1, 2].
     power_digits
@@ -56,6 +60,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     per_person: PerPerson | None = None
     zero_cells: bool = True
     limits: tuple[Limits, ...] = ("open", "natural")
+    moments: CellMoments = "tails"
     powers: int = 7
     power_digits: int | None = None
     quantile_loss: bool = False
@@ -85,6 +90,20 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 def people_for_powers(k: int, powers: int) -> int:
     """How many people a group needs before so many powers may be told: two for each number."""
     return max(3 * k, 2 * (2 * powers + 1))
+
+
+def people_needed(question: Question | CohortQuestion | None, k: int) -> int:
+    """How many people a group needs: K, or two cells of K on a lattice."""
+    return 2 * k if isinstance(question, LatticeQuestion) else k
+
+
+_FEWEST_FIRST: tuple[CellMoments, ...] = get_args(CellMoments)
+
+
+def moments_in_force(question: LatticeQuestion, policy: Policy) -> CellMoments:
+    """The policy's choice, or the question's where that tells less."""
+    asked = policy.moments if question.moments is None else question.moments
+    return min(asked, policy.moments, key=_FEWEST_FIRST.index)
 
 
 def k_in_force(question: Question | CohortQuestion | None, policy: Policy) -> int:

@@ -10,6 +10,7 @@ from math import inf, isfinite
 from typing import assert_never
 
 from unpooled.errors import GateError, WhereError
+from unpooled.lattice_rule import judge_lattice
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
 from unpooled.messages import (
     EVERYBODY,
@@ -20,6 +21,8 @@ from unpooled.messages import (
     CenterJoin,
     CenterTable,
     JoinQuestion,
+    LatticeQuestion,
+    LatticeTables,
     Limits,
     Losses,
     LossQuestion,
@@ -34,7 +37,7 @@ from unpooled.messages import (
     SizesQuestion,
     TableQuestion,
 )
-from unpooled.policy import Policy, k_in_force, people_for_powers
+from unpooled.policy import Policy, k_in_force, people_for_powers, people_needed
 from unpooled.variables import Codebook, Variable
 from unpooled.where import columns, parse
 
@@ -45,6 +48,7 @@ ANSWERS: dict[type[Question], type[Aggregate]] = {
     TableQuestion: CenterTable,
     JoinQuestion: CenterJoin,
     RanksQuestion: Ranks,
+    LatticeQuestion: LatticeTables,
     PowersQuestion: Powers,
     LossQuestion: Losses,
 }
@@ -68,10 +72,10 @@ def judge(answer: Answer, question: Question | None, policy: Policy, declared: C
         _judge_aggregate(answer.aggregate, question, policy, declared)
 
 
-def _people_for(question: Question | None, k: int) -> int | None:
-    if not isinstance(question, PowersQuestion):
-        return None
-    return people_for_powers(k, len(question.lambdas))
+def _people_for(question: Question | None, k: int) -> int:
+    if isinstance(question, PowersQuestion):
+        return people_for_powers(k, len(question.lambdas))
+    return people_needed(question, k)
 
 
 def _judge_labels(aggregate: Aggregate, question: Question, policy: Policy) -> None:
@@ -105,6 +109,10 @@ def _judge_aggregate(
             _judge_join(aggregate, question, policy, cells, declared)
         case Ranks():
             _judge_ranks(aggregate, cells)
+        case LatticeTables():
+            assert isinstance(question, LatticeQuestion)  # judged before
+            own = declared.get(question.variable, Variable())
+            judge_lattice(aggregate, question, policy, own)
         case Powers():
             _judge_powers(aggregate, question, policy, cells)
         case Losses():

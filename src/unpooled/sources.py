@@ -18,6 +18,8 @@ from unpooled.where import Kind
 if TYPE_CHECKING:
     import duckdb
 
+_BINS, _FINE_ENOUGH = 1024, 32  # bins to find quartiles in; bins that must lie between them
+
 Column = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 _KINDS: dict[str, Kind] = {
@@ -43,6 +45,7 @@ class Source:
         self._connection = connection
         self.relation = relation
         self._extremes: dict[str, tuple[Any, ...]] = {}
+        self._spreads: dict[str, float] = {}
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         self.kinds: Mapping[str, Kind] = {row[0]: _kind(row[1]) for row in described}
 
@@ -63,6 +66,43 @@ class Source:
             self._extremes[variable] = found[0]
         least, most = self._extremes[variable]
         return least, most
+
+    def spread(self, variable: str) -> float:
+        """How far the middle half of a column reaches; 0.0 where it shares one value.
+
+        Where that is so, it is the middle half of all others.
+        """
+        if variable not in self._spreads:
+            value = f"nullif(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"
+            column = f"SELECT {value} AS v FROM {self.relation}"
+            low, high = self._quartiles(column)
+            if low == high:
+                low, high = self._quartiles(f"SELECT v FROM ({column}) WHERE v <> {low!r}::DOUBLE")
+            self._spreads[variable] = high - low
+        return self._spreads[variable]
+
+    def _quartiles(self, column: str) -> tuple[float, float]:
+        """The quartiles of the values v of a query, to a part of their distance.
+
+        Counted in bins, again and again in those that hold the quartiles: unlike sorting, this
+        takes no memory that grows with the rows.
+        """
+        low, high, rows = self.rows(f"SELECT min(v), max(v), count(v) FROM ({column})")[0]
+        below, between = 0, 0.0
+        while rows and low < high and between < _FINE_ENOUGH:
+            width = max(high / _BINS - low / _BINS, 5e-324)
+            bins = self.fetch(
+                f"SELECT least(floor((v - ?) / ?), {_BINS - 1}) AS bin, count(*) AS n, "
+                f"min(v) AS low, max(v) AS high "
+                f"FROM ({column}) WHERE v BETWEEN ? AND ? GROUP BY bin ORDER BY bin",
+                (low, width, low, high),
+            )
+            reached = below + np.cumsum(bins["n"])
+            first, last = np.searchsorted(reached, (0.25 * rows, 0.75 * rows))
+            between = float(bins["bin"][last] - bins["bin"][first])
+            below += int(bins["n"][:first].sum())
+            low, high = float(bins["low"][first]), float(bins["high"][last])
+        return (low, high) if rows else (0.0, 0.0)
 
     def derived(self, relation: str) -> "Source":
         """The same rows through another relation, such as a SELECT over this one."""

@@ -1,11 +1,13 @@
 """What is public about a variable: declared in Python, in a TOML codebook, or at the center."""
 
 from collections.abc import Mapping
+from math import inf, isfinite
 from pathlib import Path
 
 import msgspec
 
 from unpooled.errors import InputError
+from unpooled.maths.lattice import Lattice, public_lattice
 
 
 class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -14,25 +16,64 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     Examples
     --------
     >>> Variable(unit="days", resolution=1, lower=0)
-    Variable(unit='days', resolution=1.0, lower=0.0, upper=None)
+    Variable(unit='days', resolution=1.0, lower=0.0, upper=None, scale=None, atoms=())
     """
 
     unit: str | None = None
     resolution: float | None = None  # values are multiples of this
     lower: float | None = None  # natural limits
     upper: float | None = None
+    scale: float | None = None  # how far values spread: their standard deviation, roughly
+    atoms: tuple[float, ...] = ()  # values that many people share, such as 0
 
     def __post_init__(self) -> None:
-        for name in ("resolution", "lower", "upper"):
+        for name in ("resolution", "lower", "upper", "scale"):
             value = getattr(self, name)
             if value is not None:
-                msgspec.structs.force_setattr(self, name, float(value))
-        if self.resolution is not None and not self.resolution > 0:
-            raise InputError(f"resolution must be positive, got {self.resolution:g}")
+                msgspec.structs.force_setattr(self, name, _number(name, value))
+        atoms = tuple(_number("atoms", atom) for atom in self.atoms)
+        msgspec.structs.force_setattr(self, "atoms", tuple(sorted(set(atoms))))
+        for name in ("resolution", "scale"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"{name} must be positive, got {value:g}")
         if self.lower is not None and self.upper is not None and not self.lower < self.upper:
             raise InputError(
                 f"lower must be below upper, got lower={self.lower:g}, upper={self.upper:g}"
             )
+        self._check_atoms()
+
+    def _check_atoms(self) -> None:
+        """An atom must be a value that the variable can take."""
+        lower = -inf if self.lower is None else self.lower
+        upper = inf if self.upper is None else self.upper
+        for atom in self.atoms:
+            if not lower <= atom <= upper:
+                raise InputError(f"atoms must lie within lower and upper, got {atom:g}")
+            if self.resolution is not None and not _whole(atom / self.resolution):
+                raise InputError(
+                    f"atoms must be multiples of resolution={self.resolution:g}, got {atom:g}"
+                )
+
+    def lattice(self, scale: float) -> Lattice:
+        """The public lattice of a variable with this scale.
+
+        Examples
+        --------
+        >>> Variable(resolution=1, lower=0).lattice(14).step
+        1.0
+        """
+        return public_lattice(scale, self.resolution, self.lower, self.upper, self.atoms)
+
+
+def _number(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise InputError(f"{name} must be a finite number, got {value!r}")
+    return float(value)
+
+
+def _whole(ratio: float) -> bool:
+    return abs(ratio - round(ratio)) < 1e-9 * max(abs(ratio), 1.0)
 
 
 Codebook = Mapping[str, Variable]
@@ -47,6 +88,7 @@ def read_codebook(path: str | Path) -> dict[str, Variable]:
         unit = "days"
         resolution = 1
         lower = 0
+        atoms = [0]
     """
     try:
         return msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Variable])

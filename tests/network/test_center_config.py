@@ -36,7 +36,7 @@ codes = { M = "1", F = "2" }
 
 [variables.glucose]
 unit = "mg/dL"
-scale = 18.016
+factor = 18.016
 missing = [999]
 """
 
@@ -91,7 +91,7 @@ def test_groups_leave_out_what_the_study_does_not_have() -> None:
         ('ledger = "Haifa.ledger"', "", "ledger"),
         ('name = "Haifa"', "name = 5", "name"),
         ('name = "Haifa"', 'name = "Haifa"\napproval = "ask"', "not there yet"),
-        ("scale = 18.016", 'scale = 2\ncodes = { a = "b" }', "codes do not go"),
+        ("factor = 18.016", 'factor = 2\ncodes = { a = "b" }', "codes do not go"),
     ],
 )
 def test_a_file_that_is_wrong_says_how(folder: Path, old: str, new: str, problem: str) -> None:

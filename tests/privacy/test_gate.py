@@ -17,6 +17,7 @@ from unpooled.messages import (
     Answer,
     Catalogue,
     CatalogueQuestion,
+    CellTable,
     CenterJoin,
     CenterTable,
     GroupCounts,
@@ -24,7 +25,10 @@ from unpooled.messages import (
     GroupMoments,
     GroupPools,
     GroupPowers,
+    GroupTables,
     JoinQuestion,
+    LatticeQuestion,
+    LatticeTables,
     Losses,
     LossQuestion,
     Moments,
@@ -109,6 +113,39 @@ def powers(
     return Powers(groups=(group,))
 
 
+def cells(
+    *counts: int,
+    edges: tuple[float, ...] = (1.0, 2.0, 4.0),
+    scale: float = 2.0,
+    **told: tuple[Any, ...],
+) -> LatticeTables:
+    """Tables on the lattice of tenths of 2, from 0 on; units: 1/50 of outer cells, 1/10 of inner.
+
+    The last cell is open, and takes the width of its neighbour.
+    """
+    nothing = (None,) * len(counts)
+    columns = dict.fromkeys(("means", "sds", "values", "dominated"), nothing)
+    table = CellTable(edges=edges[: len(counts) - 1], counts=counts, **{**columns, **told})
+    return LatticeTables(scale=scale, groups=(GroupTables(group="all", tables=(table,)),))
+
+
+def first_cell(mean: float | None, sd: float | None, values: int = 8, one: bool = False) -> Any:
+    """What a table of two cells tells of the first."""
+    return {
+        "means": (mean, None),
+        "sds": (sd, None),
+        "values": (values, None),
+        "dominated": (one, None),
+    }
+
+
+LATTICE = LatticeQuestion(variable="los")
+NO_MOMENTS = LatticeQuestion(variable="los", moments="none")
+INNER: Any = {
+    "means": (None, 1.5, None),
+    "values": (None, 8, None),
+    "dominated": (None, False, None),
+}
 RANKS = RanksQuestion(variable="los", by="arm", groups=("a", "b"))
 POWERS = PowersQuestion(variable="los", lambdas=(0.0, 1.0))
 LOSSES = Losses(groups=(GroupLoss(group="all", n=30, loss=(1.0,), below=(1.0,), at_most=(1.0,)),))
@@ -122,9 +159,41 @@ LEGAL: list[tuple[Question, Aggregate]] = [
     (JOIN, pools((1, 1, 1, 1), (10, 12, 11, 10), 3.0)),
     (RANKS, ranks()),
     (POWERS, powers()),
+    (LATTICE, cells(10, 10, 12)),
+    (LATTICE, cells(20)),
+    (LATTICE, cells(10, 10, **first_cell(0.52, 0.3))),
+    (LATTICE, cells(10, 10, **first_cell(0.52, 0.01))),  # half a unit stands for less
+    (LATTICE, cells(10, 10, **first_cell(0.123, 0.0, values=0))),  # one value, shared by all
 ]
 
 ILLEGAL: list[tuple[Question, Aggregate, str]] = [
+    (LATTICE, cells(10, 9, 12), "at least 10"),
+    (LATTICE, cells(10, 0, 12), "at least 10"),
+    (LATTICE, cells(19), "at least 20"),
+    (LatticeQuestion(variable="los", k=20), cells(20, 19), "at least 20"),
+    (LATTICE, cells(10, 10, edges=(1.03,)), "points of the public lattice"),
+    (LATTICE, cells(10, 10, edges=(-1.0,)), "within the declared limits"),
+    (LATTICE, cells(10, 10, 10, edges=(2.0, 1.0)), "ascend"),
+    (LATTICE, cells(10, 10, edges=()), "one count"),
+    (LATTICE, cells(10, 10, edges=(1.03,), scale=0.3), "power of ten"),
+    (LATTICE, cells(10, 10, means=(0.5,)), "one entry"),
+    (LATTICE, cells(10, 10, 10, **INNER), "does not allow the moments"),
+    (
+        LatticeQuestion(variable="los", moments="none"),
+        cells(10, 10, **first_cell(0.5, None)),
+        "mom",
+    ),
+    (LATTICE, cells(10, 10, means=(0.5, None)), "how many values"),
+    (LATTICE, cells(10, 10, **first_cell(0.5, None, values=2)), "a mean needs 3"),
+    (LATTICE, cells(10, 10, **first_cell(0.5, None, values=1)), "a mean needs 3"),
+    (LATTICE, cells(10, 10, **first_cell(0.5, 0.3, values=7)), "deviation needs 8"),
+    (LATTICE, cells(10, 10, **first_cell(None, 0.3)), "deviation needs 8"),
+    (LATTICE, cells(10, 10, **first_cell(0.5, 0.3, one=True)), "one person"),
+    (LATTICE, cells(10, 10, **first_cell(0.513, 0.3)), "rounded"),
+    (LATTICE, cells(10, 10, **first_cell(0.5, 0.313)), "rounded"),
+    (LATTICE, cells(10, 10, **first_cell(0.5, 0.0)), "enough people share"),
+    (LATTICE, cells(10, 10, **first_cell(0.5, -0.02)), "finite"),
+    (LATTICE, LatticeTables(scale=2.0, groups=(GroupTables(group="all", tables=()),)), "a table"),
     (SizesQuestion(variable="los"), Sizes(sizes=(Size(group="all", n=9),)), "at least 10"),
     (SizesQuestion(variable="los", k=20), Sizes(sizes=(Size(group="all", n=19),)), "at least 20"),
     (SizesQuestion(variable="los"), Sizes(sizes=(Size(group="all", n=-10),)), "at least 10"),
@@ -193,6 +262,27 @@ def test_what_breaks_a_rule_raises_and_nothing_is_recorded(
 def test_a_policy_may_forbid_to_say_nobody() -> None:
     with pytest.raises(GateError, match="at least 10"):
         gate(Policy(zero_cells=False)).release(TABLE, answer(aggregate=table(10, 0)))
+
+
+def test_all_moments_leave_only_where_the_policy_says_so() -> None:
+    inner = cells(10, 10, 10, **INNER)
+    gate(Policy(moments="all")).release(LATTICE, answer(aggregate=inner))
+    fewer = LatticeQuestion(variable="los", moments="tails")
+    with pytest.raises(GateError, match="does not allow the moments"):
+        gate(Policy(moments="all")).release(fewer, answer(aggregate=inner))
+    more = LatticeQuestion(variable="los", moments="all")
+    with pytest.raises(GateError, match="does not allow the moments"):
+        gate().release(more, answer(aggregate=inner))
+
+
+def test_a_declared_scale_fixes_the_lattice() -> None:
+    ledger = Ledger("Haifa", CenterKey.from_seed(1, "Haifa"))
+    door = Gate("Haifa", Policy(), ledger, {"los": Variable(scale=3.0, atoms=(0.0,))})
+    door.release(LATTICE, answer(aggregate=cells(10, 10, edges=(0.4,), scale=3.0)))
+    sides = cells(10, 10, 10, edges=(-5e-324, 0.0), scale=3.0)  # an atom's two sides
+    door.release(LATTICE, answer(aggregate=sides))
+    with pytest.raises(GateError, match="declared scale"):
+        door.release(LATTICE, answer(aggregate=cells(10, 10, edges=(0.4,), scale=2.0)))
 
 
 def test_the_loss_leaves_only_where_the_policy_turned_it_on() -> None:
@@ -266,7 +356,7 @@ def test_an_aggregate_without_a_rule_fails_type_checking(tmp_path: Path) -> None
     shutil.copytree(Path(__file__).parents[2] / "src" / "unpooled", package)
     messages = package / "messages.py"
     text = messages.read_text()
-    union = "\nAggregate = Catalogue |"
+    union = "\nAggregate = (\n    Catalogue |"
     assert union in text
     messages.write_text(
         text.replace(

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray, read_only
-from unpooled.maths.moments import telling_values
+from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 
 Moments = Literal["all", "tails", "none"]
 """Which cells tell mean and SD: all, the two extreme ones, none."""
@@ -77,7 +77,7 @@ def public_lattice(
         raise ValueError("scale or resolution must be given, got neither")
     if scale is not None and not 0 < scale < math.inf:
         raise ValueError(f"scale must be positive and finite, got {scale}")
-    step = resolution if scale is None else _nice(STEP * scale)
+    step = resolution if scale is None else nice_number(STEP * scale)
     if resolution is not None:
         step = resolution * max(1.0, round((step or resolution) / resolution))
     return Lattice(
@@ -90,7 +90,14 @@ def public_lattice(
     )
 
 
-def _nice(step: float) -> float:
+def nice_number(step: float) -> float:
+    """The nearest of 1, 2 and 5 times a power of ten.
+
+    Examples
+    --------
+    >>> nice_number(0.18), nice_number(32.0)
+    (0.2, 50.0)
+    """
     power = 10.0 ** math.floor(math.log10(step))
     return min((power * digit for digit in (1, 2, 5, 10)), key=lambda s: abs(math.log(s / step)))
 
@@ -202,19 +209,22 @@ def _told(values: FloatArray, k: int) -> tuple[float, float]:
     if values[0] == values[-1]:  # at least K people share it
         return float(values[0]), 0.0
     different = telling_values(values, k)
-    if different == 2:  # the mean would tell how many have either value
+    if 0 < different < MEAN_NEEDS:  # the mean would tell how many, or of whom, it speaks
         return math.nan, math.nan
     mean = float(values.mean())
-    squares = (values - mean) ** 2
-    if 2 < different < 8 or squares.max() > _DOMINANT * squares.sum():
+    if 0 < different < SD_NEEDS or dominated(values):
         return mean, math.nan
-    return mean, math.sqrt(float(squares.mean()))
+    return mean, math.sqrt(float(((values - mean) ** 2).mean()))
 
 
-def _rounded(
-    limits: FloatArray, step: float, means: FloatArray, sds: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Moments as multiples of a part of the cell's width, counted from its bounded side."""
+def dominated(values: FloatArray) -> bool:
+    """Whether one person carries more than half of the squares around the mean."""
+    squares = (values - values.mean()) ** 2
+    return bool(squares.max() > _DOMINANT * squares.sum())
+
+
+def rounding(limits: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
+    """Where each cell's rounding starts, its bounded side, and its unit, a part of its width."""
     widths = np.diff(limits)
     bounded = widths[np.isfinite(widths) & (widths > 0)]
     near = (bounded[0], bounded[-1]) if len(bounded) else (step, step)
@@ -223,7 +233,14 @@ def _rounded(
         unit[end] = (widths[end] if math.isfinite(widths[end]) else width) / _PARTS_OUTSIDE
     unit[unit == 0] = step / _PARTS_OUTSIDE  # a declared limit that is an atom
     start = np.where(np.isfinite(limits[:-1]), limits[:-1], limits[1:])
-    start = np.where(np.isfinite(start), start, 0.0)
+    return np.where(np.isfinite(start), start, 0.0), unit
+
+
+def _rounded(
+    limits: FloatArray, step: float, means: FloatArray, sds: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Moments as multiples of the cell's unit."""
+    start, unit = rounding(limits, step)
     exact = sds == 0  # an atom, or one value shared by K people or more
     rounded = start + unit * np.round((means - start) / unit)
     spread = np.maximum(unit * np.round(sds / unit), unit / 2)  # 0 means an atom, nothing else

@@ -18,6 +18,8 @@ from unpooled.messages import (
     CenterJoin,
     CenterTable,
     JoinQuestion,
+    LatticeQuestion,
+    LatticeTables,
     Losses,
     LossQuestion,
     Moments,
@@ -102,6 +104,8 @@ def _details(question: AboutPeople) -> str:
     match question:
         case JoinQuestion():
             return f", to {count(len(question.edges), 'edge')}"
+        case LatticeQuestion():
+            return "" if question.moments is None else f", moments of {question.moments} cells"
         case PowersQuestion():
             return f", λ = {', '.join(f'{value:.3g}' for value in question.lambdas)}"
         case LossQuestion():
@@ -147,6 +151,12 @@ def aggregate_sentence(aggregate: Aggregate) -> str:
             return f"{len(aggregate.splits)} new edges: {groups}"
         case Ranks():
             return f"x {aggregate.n_x}, y {aggregate.n_y}, U {number(aggregate.u)}"
+        case LatticeTables():
+            return ", ".join(
+                f"{g.group} {sum(sum(t.counts) for t in g.tables)} in "
+                f"{sum(len(t.counts) for t in g.tables)} cells"
+                for g in aggregate.groups
+            )
         case Powers():
             powers = ", ".join(f"{g.group} n {g.n}" for g in aggregate.groups)
             return f"moments at {len(aggregate.groups[0].means)} powers: {powers}"

@@ -1,0 +1,138 @@
+"""The parallel round: every center's own tables on a public lattice, all at the same time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+
+import numpy as np
+
+from unpooled.analyses.asking import Request, explain
+from unpooled.cohort import Selection
+from unpooled.coordinator import Coordinator
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.lattice import Lattice, LatticeTable, dominated, lattice_table, nice_number
+from unpooled.maths.moments import telling_values
+from unpooled.messages import (
+    CellMoments,
+    CellTable,
+    GroupTables,
+    LatticeQuestion,
+    LatticeTables,
+    Reason,
+    Refusal,
+)
+from unpooled.policy import Policy, moments_in_force
+from unpooled.variables import Variable
+
+_NORMAL = 1.349  # the middle half of a normal distribution, in standard deviations
+
+# --- at a center -------------------------------------------------------------------------------
+
+
+def summarise_lattice(
+    question: LatticeQuestion, selection: Selection, policy: Policy
+) -> LatticeTables:
+    """Each group's own table."""
+    scale = center_scale(selection, question.variable)
+    lattice = selection.cohort.declared.lattice(scale)
+    told = moments_in_force(question, policy)
+    tables = (cell_table(v, lattice, selection.rule.k, told) for v in selection.values())
+    return LatticeTables(
+        scale=scale,
+        groups=tuple(
+            GroupTables(group=group, tables=(table,))
+            for group, table in zip(selection.groups, tables, strict=True)
+        ),
+    )
+
+
+def center_scale(selection: Selection, variable: str) -> float:
+    """The declared scale, or how far the center's whole column spreads, roughly.
+
+    The whole column, so that no choice of people moves the lattice; roughly, as 1, 2 or 5 times a
+    power of ten, so that it tells nothing about one of them.
+    """
+    declared = selection.cohort.declared.scale
+    if declared is not None:
+        return declared
+    spread = selection.cohort.source.spread(variable)
+    return nice_number(spread / _NORMAL) if spread > 0 else 1.0
+
+
+def cell_table(values: FloatArray, lattice: Lattice, k: int, moments: CellMoments) -> CellTable:
+    """The table of ascending values, with what the gate needs to judge it."""
+    table = lattice_table(values, lattice, k, moments)
+    cells = len(table.counts)
+    judged = {"all": set(range(cells)), "tails": {0, cells - 1}, "none": set()}[moments]
+    people = np.split(values, np.cumsum(table.counts)[:-1])
+    return CellTable(
+        edges=tuple(table.edges.tolist()),
+        counts=tuple(table.counts.tolist()),
+        means=_or_none(table.means),
+        sds=_or_none(table.sds),
+        values=tuple(telling_values(p, k) if c in judged else None for c, p in enumerate(people)),
+        dominated=tuple(dominated(p) if c in judged else None for c, p in enumerate(people)),
+    )
+
+
+def _or_none(values: FloatArray) -> tuple[float | None, ...]:
+    return tuple(None if isnan(value) else value for value in values.tolist())
+
+
+# --- at the coordinator ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What the centers told: group → center → its tables, and the lattice they lie on."""
+
+    lattice: Lattice
+    groups: Mapping[str, Mapping[str, Sequence[LatticeTable]]]
+    refusals: tuple[tuple[str, Refusal], ...]
+    rounds: int
+
+    def of(self, group: str) -> list[LatticeTable]:
+        """Every table of a group."""
+        return [table for tables in self.groups[group].values() for table in tables]
+
+
+def ask_tables(
+    coordinator: Coordinator,
+    request: Request,
+    declared: Variable,
+    moments: CellMoments | None = None,
+) -> Tables:
+    """One round: the tables of every group."""
+    question = LatticeQuestion(**request.fields, moments=moments)
+    round_ = coordinator.ask(question, LatticeTables)
+    refusals = list(round_.refusals)
+    found: dict[str, dict[str, list[LatticeTable]]] = {}
+    for center, said in round_.aggregates.items():
+        try:
+            tables = {g.group: [_read(t, declared) for t in g.tables] for g in said.groups}
+        except ValueError:
+            refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
+            continue
+        for group, own in tables.items():
+            found.setdefault(group, {})[center] = own
+    if not found:
+        explain(coordinator, request, refusals)
+    named = request.groups if request.groups is not None else sorted(found)
+    groups = {group: found.get(group, {}) for group in named}
+    scales = [said.scale for said in round_.aggregates.values()]
+    return Tables(declared.lattice(min(scales)), groups, tuple(refusals), 1)
+
+
+def _read(said: CellTable, declared: Variable) -> LatticeTable:
+    """A center's table; ValueError where it cannot be one of this variable."""
+    table = LatticeTable(
+        np.array(said.edges),
+        np.array(said.counts),
+        np.array([nan if mean is None else mean for mean in said.means]),
+        np.array([nan if sd is None else sd for sd in said.sds]),
+    )
+    for limit, sign in ((declared.lower, 1), (declared.upper, -1)):
+        told = np.concatenate((table.edges, table.means[~np.isnan(table.means)]))
+        if limit is not None and np.any(sign * told < sign * limit):
+            raise ValueError("the table must lie within the declared limits")
+    return table

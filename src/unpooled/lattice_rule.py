@@ -1,0 +1,100 @@
+"""The gate's rule for tables on a public lattice."""
+
+from itertools import pairwise
+from math import isfinite, nextafter
+
+import numpy as np
+
+from unpooled.errors import GateError
+from unpooled.maths.lattice import Lattice, nice_number, rounding
+from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
+from unpooled.messages import CellMoments, CellTable, LatticeQuestion, LatticeTables
+from unpooled.policy import Policy, k_in_force, moments_in_force, people_needed
+from unpooled.variables import Variable
+
+
+def judge_lattice(
+    said: LatticeTables, question: LatticeQuestion, policy: Policy, declared: Variable
+) -> None:
+    """Raise GateError unless every table may leave."""
+    _judge_scale(said.scale, declared)
+    lattice = declared.lattice(said.scale)
+    k, told = k_in_force(question, policy), moments_in_force(question, policy)
+    for group in said.groups:
+        if not group.tables:
+            raise GateError("a group must have a table")
+        for table in group.tables:
+            _judge_people(table, k, people_needed(question, k))
+            _judge_points(table.edges, lattice)
+            _judge_moments(table, told)
+            _judge_rounding(table, lattice)
+
+
+def _judge_scale(scale: float, declared: Variable) -> None:
+    if declared.scale is not None:
+        if scale != declared.scale:
+            raise GateError("the lattice must be that of the declared scale")
+    elif not 0 < scale < float("inf") or scale != nice_number(scale):
+        raise GateError("the scale of a lattice must be 1, 2 or 5 times a power of ten")
+
+
+def _judge_people(table: CellTable, k: int, needed: int) -> None:
+    cells = len(table.counts)
+    columns = (table.means, table.sds, table.values, table.dominated)
+    if len(table.edges) != cells - 1 or any(len(column) != cells for column in columns):
+        raise GateError("a table must have one count and one entry of each kind per cell")
+    if min(table.counts) < k:
+        raise GateError(f"a cell must speak for at least {k} people")
+    if sum(table.counts) < needed:
+        raise GateError(f"a table must speak for at least {needed} people")
+
+
+def _judge_points(edges: tuple[float, ...], lattice: Lattice) -> None:
+    if not all(map(isfinite, edges)) or any(a >= b for a, b in pairwise(edges)):
+        raise GateError("edges must be finite and ascend")
+    known = {side for atom in lattice.atoms for side in (atom, nextafter(atom, -np.inf))}
+    for edge, point in zip(edges, lattice.snap(np.array(edges)).tolist(), strict=True):
+        if edge not in known and edge != point:
+            raise GateError("edges must be points of the public lattice")
+        if not lattice.lower <= edge < lattice.upper:
+            raise GateError("edges must lie within the declared limits")
+
+
+def _judge_moments(table: CellTable, told: CellMoments) -> None:
+    last = len(table.counts) - 1
+    cells = zip(table.means, table.sds, table.values, table.dominated, strict=True)
+    for cell, (mean, sd, values, dominated) in enumerate(cells):
+        if (mean, sd, values, dominated) == (None, None, None, None):
+            continue
+        if told == "none" or (told == "tails" and cell not in (0, last)):
+            raise GateError("the policy does not allow the moments of this cell")
+        if values is None or dominated is None:
+            raise GateError("moments must come with how many values they speak for")
+        few = values if values else SD_NEEDS
+        if few < MEAN_NEEDS and mean is not None:
+            raise GateError(f"a mean needs {MEAN_NEEDS} different values")
+        if sd is not None and (mean is None or few < SD_NEEDS):
+            raise GateError(f"a standard deviation needs {SD_NEEDS} different values")
+        if sd is not None and dominated:
+            raise GateError("a standard deviation must not be that of one person")
+
+
+def _judge_rounding(table: CellTable, lattice: Lattice) -> None:
+    """Moments are whole numbers of the cell's unit; one shared value (SD 0) is told as it is."""
+    limits = np.array([lattice.lower, *table.edges, lattice.upper])
+    start, unit = rounding(limits, lattice.step)
+    for cell, (mean, sd) in enumerate(zip(table.means, table.sds, strict=True)):
+        if not all(isfinite(x) for x in (mean, sd) if x is not None) or (sd or 0.0) < 0:
+            raise GateError("moments must be finite")
+        if sd == 0:
+            if table.values[cell] != 0:
+                raise GateError("a value may be told only where enough people share it")
+            continue
+        halves = 2 if sd == unit[cell] / 2 else 1  # what an SD below half a unit is told as
+        for value, origin, parts in ((mean, start[cell], 1), (sd, 0.0, halves)):
+            if value is not None and not _whole((value - origin) / unit[cell] * parts):
+                raise GateError("moments must be rounded to a part of the cell's width")
+
+
+def _whole(ratio: float) -> bool:
+    return abs(ratio - round(ratio)) < 1e-6

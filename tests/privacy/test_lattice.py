@@ -1,0 +1,136 @@
+"""Tables on a public lattice: what edges and moments give away, with and without each rule."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from unpooled.analyses import parallel
+from unpooled.center import Center
+from unpooled.keys import CenterKey
+from unpooled.maths import lattice as lattices
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.lattice import Lattice, public_lattice
+from unpooled.messages import (
+    Answer,
+    CellTable,
+    LatticeQuestion,
+    LatticeTables,
+    Reason,
+    decode_answer,
+    encode,
+)
+from unpooled.policy import Policy
+from unpooled.sources import open_source
+from unpooled.variables import Variable
+
+
+def ask(
+    rows: pl.DataFrame, policy: Policy | None = None, where: str | None = None, **facts: Any
+) -> Answer:
+    key = CenterKey.from_seed(1, "Haifa")
+    declared = {"v": Variable(**facts)}
+    haifa = Center("Haifa", open_source(rows), policy or Policy(), key, declared)
+    return decode_answer(haifa.answer(encode(LatticeQuestion(variable="v", where=where))).payload)
+
+
+def table(values: FloatArray, **facts: Any) -> CellTable:
+    said = ask(pl.DataFrame({"v": values}), **facts).aggregate
+    assert isinstance(said, LatticeTables)
+    return said.groups[0].tables[0]
+
+
+def people(n: int, seed: int = 1) -> FloatArray:
+    return np.sort(np.random.default_rng(seed).normal(50, 10, n))
+
+
+def middles(values: FloatArray, edges: FloatArray) -> int:
+    """The attack: how many edges are the very middle of the two people beside them."""
+    passed = np.searchsorted(values, edges)
+    return int(np.isclose((values[passed - 1] + values[passed]) / 2, edges, atol=1e-9).sum())
+
+
+def test_an_edge_tells_a_lattice_point_and_not_the_two_people_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = people(307)
+    edges = np.array(table(values).edges)
+    assert np.all(edges == np.round(edges))  # the lattice of an SD of 10 has the step 1
+    assert middles(values, edges) == 0
+    monkeypatch.setattr(Lattice, "snap", lambda _, points: points)  # the rule taken out
+    free = lattices.lattice_table(values, public_lattice(10.0), 10, "none").edges
+    assert middles(values, free) == len(free) > 20
+
+
+def test_no_choice_of_people_moves_the_lattice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A condition that leaves a narrow group would else bring a fine lattice of its choice."""
+    rows = pl.DataFrame({"v": people(2000)})
+
+    def scale() -> float:
+        said = ask(rows, where="v >= 49.8 and v < 50.2").aggregate
+        assert isinstance(said, LatticeTables)
+        return said.scale
+
+    assert scale() == 10.0
+    monkeypatch.setattr(
+        parallel,
+        "center_scale",
+        lambda selection, _: lattices.nice_number(selection.values()[0].std()),
+    )
+    assert scale() == 0.1
+
+
+def test_fewer_than_two_cells_of_people_are_refused() -> None:
+    refused = ask(pl.DataFrame({"v": people(19)}))
+    assert refused.aggregate is None
+    assert [(r.reason, r.limit) for r in refused.refusals] == [(Reason.TOO_SMALL, 20)]
+    assert ask(pl.DataFrame({"v": people(20)})).aggregate is not None
+
+
+FEW = np.sort(np.concatenate((np.repeat([-99.0, 2.0], [4, 9]), people(40))))
+
+
+def test_the_mean_of_an_outer_cell_with_two_values_is_a_count_and_is_withheld(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = table(FEW, scale=20.0)
+    assert (told.counts[0], told.values[0]) == (13, 2)
+    assert (told.means[0], told.sds[0]) == (None, None)
+    monkeypatch.setattr(lattices, "telling_values", lambda *_: 8)  # the rule taken out
+    free = lattices.lattice_table(FEW, public_lattice(20.0), 10, "tails")
+    assert round(13 * (2 - float(free.means[0])) / 101) == 4  # how many have the smaller value
+
+
+def test_a_mean_never_speaks_for_two_people_among_many_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Forty people have a 0 and two a value below: 42 times the mean is the sum of the two."""
+    values = np.sort(np.concatenate(([-700.0, -500.0], np.zeros(40), people(40))))
+    told = table(values, scale=20.0)
+    assert (told.counts[0], told.values[0], told.means[0]) == (42, 1, None)
+    monkeypatch.setattr(lattices, "telling_values", lambda *_: 8)
+    mean = float(lattices.lattice_table(values, public_lattice(20.0), 10, "tails").means[0])
+    assert 42 * mean == pytest.approx(-1200, abs=25)
+
+
+def test_the_sd_of_an_outer_cell_never_gives_the_extreme_person_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One person far outside carries the SD: n people alike and one give the maximum."""
+    values = np.append(people(100), 400.0)
+    told = table(values)
+    assert (told.dominated[-1], told.sds[-1]) == (True, None)
+    monkeypatch.setattr(lattices, "dominated", lambda _: False)  # the rule taken out
+    free = lattices.lattice_table(values, public_lattice(10.0), 10, "tails")
+    n, mean, sd = (float(x[-1]) for x in (free.counts, free.means, free.sds))
+    assert mean + sd * np.sqrt(n - 1) == pytest.approx(400, rel=0.01)  # the attack
+
+
+def test_inner_moments_stay_unless_the_policy_tells_them() -> None:
+    rows = pl.DataFrame({"v": people(300)})
+    for policy, told in ((Policy(), 2), (Policy(moments="all"), None), (Policy(moments="none"), 0)):
+        said = ask(rows, policy).aggregate
+        assert isinstance(said, LatticeTables)
+        means = said.groups[0].tables[0].means
+        assert sum(mean is not None for mean in means) == (len(means) if told is None else told)

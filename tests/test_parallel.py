@@ -1,0 +1,103 @@
+"""The parallel round: one question, every center's tables."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from unpooled.analyses.asking import Request
+from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.coordinator import Coordinator
+from unpooled.errors import InputError, RefusedError
+from unpooled.links.local import open_link
+from unpooled.messages import Reason
+from unpooled.policy import Policy
+from unpooled.sources import open_source
+from unpooled.variables import Variable, read_codebook
+
+
+def tables(
+    rows: dict[str, pl.DataFrame], request: Request, variable: Variable | None = None
+) -> Tables:
+    declared = variable or Variable()
+    sources = {name: open_source(frame) for name, frame in rows.items()}
+    link = open_link(sources, Policy(), {request.variable: declared}, None, 1)
+    return ask_tables(Coordinator(link), request, declared)
+
+
+def frame(n: int, seed: int) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    return pl.DataFrame({"v": random.gamma(4, 1, n), "g": ["a", "b"] * (n // 2)})
+
+
+def test_every_person_is_in_one_cell_of_one_table() -> None:
+    rows = {"A": frame(200, 1), "B": frame(100, 2)}
+    told = tables(rows, Request("v", "g"))
+    assert told.rounds == 1
+    assert list(told.groups) == ["a", "b"]
+    assert {center: own[0].people for center, own in told.groups["a"].items()} == {
+        "A": 100,
+        "B": 50,
+    }
+    exact = np.sort(rows["A"].filter(pl.col("g") == "a")["v"].to_numpy())
+    table = told.groups["a"]["A"][0]
+    reached = np.searchsorted(exact, table.edges, "right")
+    assert np.diff(reached, prepend=0, append=100).tolist() == table.counts.tolist()
+
+
+def test_a_small_group_is_refused_by_name_and_the_others_answer() -> None:
+    small = pl.DataFrame({"v": np.arange(60.0), "g": ["a"] * 45 + ["b"] * 15})
+    told = tables({"A": small}, Request("v", "g", ("a", "b")))
+    assert told.of("b") == []
+    assert [(c, r.reason, r.limit) for c, r in told.refusals] == [("A", Reason.TOO_SMALL, 20)]
+    with pytest.raises(RefusedError, match="fewer than 20 people"):
+        tables({"A": small}, Request("v", "g", ("b",)))
+
+
+def test_declared_facts_shape_the_lattice() -> None:
+    days = pl.DataFrame({"v": np.random.default_rng(3).poisson(6, 300).astype(float)})
+    whole = tables({"A": days}, Request("v"), Variable(resolution=1, lower=0))
+    assert set(whole.of("all")[0].edges % 1) == {0.5}
+    zeros = pl.DataFrame({"v": [0.0] * 50 + np.linspace(0.1, 9, 100).tolist()})
+    own = tables({"A": zeros}, Request("v"), Variable(lower=0, atoms=(0,), scale=3))
+    first = own.of("all")[0]
+    assert (first.counts[0], first.means[0], first.sds[0]) == (50, 0.0, 0.0)
+
+
+def test_the_scale_of_a_column_is_robust() -> None:
+    """Neither outliers nor many equal values hide how far the others spread."""
+    random = np.random.default_rng(4)
+    normal = random.normal(0, 1, 4000)
+    columns = {
+        "normal": normal,
+        "outlier": np.append(normal, 1e9),
+        "cauchy": random.standard_cauchy(4000),
+        "zeros": np.concatenate((np.zeros(9000), normal)),
+        "large": normal + 1e12,
+    }
+    for name, values in columns.items():
+        spread = open_source(pl.DataFrame({"v": values})).spread("v")
+        rest = values[values != 0]
+        low, high = np.quantile(rest, [0.25, 0.75])
+        assert spread == pytest.approx(high - low, rel=0.1), name
+    assert open_source(pl.DataFrame({"v": [3.0] * 40})).spread("v") == 0.0
+
+
+def test_wrong_declarations_are_told_in_words() -> None:
+    with pytest.raises(InputError, match="scale must be positive, got 0"):
+        Variable(scale=0)
+    with pytest.raises(InputError, match="scale must be a finite number, got nan"):
+        Variable(scale=float("nan"))
+    with pytest.raises(InputError, match="atoms must lie within lower and upper, got -1"):
+        Variable(lower=0, atoms=(-1,))
+    with pytest.raises(InputError, match=r"multiples of resolution=0\.5, got 0\.3"):
+        Variable(resolution=0.5, atoms=(0.3,))
+    with pytest.raises(InputError, match="atoms must be a finite number, got 'x'"):
+        Variable(atoms=("x",))  # type: ignore[arg-type]
+
+
+def test_a_codebook_can_declare_them(tmp_path: Path) -> None:
+    (tmp_path / "codebook.toml").write_text("[v]\nscale = 3\natoms = [0, 5]\n")
+    read = read_codebook(tmp_path / "codebook.toml")
+    assert read["v"] == Variable(scale=3, atoms=(5, 0))
