@@ -69,4 +69,5 @@ def with_moments(x: FloatArray, cell: IntArray, cells: Cells) -> FloatArray:
         room = np.where(off > 0, cells.high[cell] - target[cell], cells.low[cell] - target[cell])
         most = np.where(off == 0, np.inf, room / off)
     np.minimum.at(stretch, cell, most)
-    return np.asarray(target[cell] + np.where(np.isfinite(stretch), stretch, 0.0)[cell] * off)
+    moved = target[cell] + np.where(np.isfinite(stretch), stretch, 0.0)[cell] * off
+    return np.asarray(np.clip(moved, cells.low[cell], cells.high[cell]))  # rounding stays inside

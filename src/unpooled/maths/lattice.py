@@ -148,8 +148,32 @@ def lattice_table(
     >>> table.edges, table.counts, table.means
     (array([12., 26.]), array([13, 14, 13]), array([ 6.12, 19.  , 33.  ]))
     """
+    return _table(values, lattice, k, moments, least=2 * k)
+
+
+def status_table(
+    values: FloatArray, lattice: Lattice, k: int, moments: Moments = "all"
+) -> LatticeTable:
+    """The table of times within a declared lower and upper limit, of at least K people.
+
+    Between two limits one cell alone says enough to place people, so K of them have a table.
+
+    Examples
+    --------
+    >>> table = status_table(np.arange(12.0), Lattice(step=1.0, lower=0.0, upper=20.0), k=10)
+    >>> table.edges, table.counts, table.means
+    (array([], dtype=float64), array([12]), array([5.6]))
+    """
+    if math.isinf(lattice.lower) or math.isinf(lattice.upper):
+        raise ValueError("times must have a lower and an upper limit")
+    return _table(values, lattice, k, moments, least=k)
+
+
+def _table(
+    values: FloatArray, lattice: Lattice, k: int, moments: Moments, least: int
+) -> LatticeTable:
     values = np.asarray(values, dtype=np.float64)
-    _check(values, lattice, k, moments)
+    _check(values, lattice, k, moments, least)
     edges = _candidates(values, lattice, k)
     ends = np.concatenate((np.searchsorted(values, edges, "right"), [len(values)]))
     kept, counts = _merge(np.diff(ends, prepend=0), k)
@@ -159,11 +183,12 @@ def lattice_table(
     return LatticeTable(edges, counts, *_rounded(limits, lattice.step, means, sds))
 
 
-def _check(values: FloatArray, lattice: Lattice, k: int, moments: Moments) -> None:
+def _check(values: FloatArray, lattice: Lattice, k: int, moments: Moments, least: int) -> None:
     if moments not in get_args(Moments):
         raise ValueError(f"moments must be one of {get_args(Moments)}, got {moments!r}")
-    if k < 1 or len(values) < 2 * k:
-        raise ValueError(f"values must hold at least 2k = {2 * k} people, got {len(values)}")
+    if k < 1 or len(values) < least:
+        name = "k" if least == k else "2k"
+        raise ValueError(f"values must hold at least {name} = {least} people, got {len(values)}")
     if not (np.isfinite(values[[0, -1]]).all() and np.all(values[1:] >= values[:-1])):
         raise ValueError("values must be finite and ascending")
     if values[0] < lattice.lower or values[-1] > lattice.upper:

@@ -82,7 +82,9 @@ def place(tables: Sequence[LatticeTable], lattice: Lattice) -> Placed:
 def _between_limits(cells: Cells, cell: IntArray, level: FloatArray) -> FloatArray:
     """Beta quantiles, moved and stretched to the exact moments as far as the limits allow.
 
-    Without an SD the spread is that of the Beta distributions around the uniform, α + β = 2.
+    Without an SD it is that of a density that falls off from the nearer limit nearly exponentially,
+    which has the largest entropy: α = 1 where the mean is in the lower half, else β = 1. Without
+    moments people are spread evenly.
     """
     from scipy.special import betaincinv
 
@@ -92,8 +94,10 @@ def _between_limits(cells: Cells, cell: IntArray, level: FloatArray) -> FloatArr
     middle = np.clip((mean - low) / size, 1e-6, 1 - 1e-6)
     binomial = middle * (1 - middle)
     discrete = cells.points / np.maximum(cells.points - 1, 1)  # points spread less than their Beta
-    variance = np.where(np.isnan(cells.sd), binomial / 3, (cells.sd / size) ** 2 * discrete)
+    falling = binomial / (1 + 1 / np.minimum(middle, 1 - middle))
+    variance = np.where(np.isnan(cells.sd), falling, (cells.sd / size) ** 2) * discrete
     total = np.clip(binomial / np.maximum(variance, 1e-12) - 1, 0.05, 1e6)
+    total = np.where(np.isnan(cells.mean), 2.0, total)
     x = betaincinv((middle * total)[cell], ((1 - middle) * total)[cell], level)
     return with_moments(low[cell] + size[cell] * x, cell, cells)
 

@@ -1,0 +1,101 @@
+"""Pseudo-times of an arm: the released tables of its events and censorings as single people.
+
+Separate tables for events and for censorings keep both in their order; joint ones protect no
+better. On gridded times people go back on their grid, since ties count.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from unpooled.maths.arrays import FloatArray, IntArray
+from unpooled.maths.event_shares import Below, event_shares
+from unpooled.maths.follow_up import FollowUp
+from unpooled.maths.lattice import Lattice, LatticeTable
+from unpooled.maths.placing import Placed, place
+
+Tables = tuple[LatticeTable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmTables:
+    """What one center tells of one arm: both statuses, or one table of all and which was below K.
+
+    The tables of a status speak for different people each; mostly there is one.
+    """
+
+    k: int
+    events: Tables = ()
+    censored: Tables = ()
+    either: Tables = ()
+    below: Below | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.either) == bool(self.events or self.censored):
+            raise ValueError("an arm must have tables by status or of either, not both")
+        if bool(self.either) != (self.below is not None):
+            raise ValueError("below must be told with either, and only then")
+
+    @property
+    def people(self) -> int:
+        """How many people they speak for."""
+        return sum(table.people for table in (*self.events, *self.censored, *self.either))
+
+
+def known_share(arm: Mapping[int, ArmTables]) -> float:
+    """The share of an arm's people whose status was released."""
+    known = sum(tables.people for tables in arm.values() if tables.below is None)
+    return known / sum(tables.people for tables in arm.values())
+
+
+def pseudo_times(arm: Mapping[int, ArmTables], lattice: Lattice) -> FollowUp:
+    """The follow-up of one arm, from the tables of its centers by their numbers.
+
+    Examples
+    --------
+    >>> early, late = (LatticeTable([], [10], [t], [0.8]) for t in (2.0, 5.0))
+    >>> lattice = Lattice(1.0, lower=0.0, upper=9.0)
+    >>> arm = pseudo_times({7: ArmTables(10, (early,), (late,))}, lattice)
+    >>> arm.total, arm.event_total, arm.centers[0]
+    (20.0, 10.0, np.int64(7))
+    """
+    events, at_events = _placed({c: t.events for c, t in arm.items()}, lattice)
+    censored, at_censored = _placed({c: t.censored for c, t in arm.items()}, lattice)
+    times = np.concatenate((events.values, censored.values))
+    people = np.concatenate((events.weights, censored.weights))
+    had = np.concatenate((events.weights, np.zeros(len(censored.values))))
+    centers = np.concatenate((at_events, at_censored))
+    order = np.argsort(times, kind="stable")
+    known = times[order], (had / people)[order]
+    parts = [(times, people, had, centers)]
+    for center, tables in arm.items():
+        if tables.below is not None:
+            parts.append(_of_unknown_status(center, tables, tables.below, known, lattice))
+    times, people, had, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return FollowUp.of(times, had, people, codes)
+
+
+def _of_unknown_status(
+    center: int,
+    tables: ArmTables,
+    below: Below,
+    known: tuple[FloatArray, FloatArray],
+    lattice: Lattice,
+) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+    placed, centers = _placed({center: tables.either}, lattice)
+    shares = event_shares(placed.values, *known, below, tables.k)
+    return placed.values, placed.weights, placed.weights * shares, centers
+
+
+def _placed(tables: Mapping[int, Tables], lattice: Lattice) -> tuple[Placed, IntArray]:
+    """People of these tables, and the number of each one's center."""
+    code = np.array([c for c, own in tables.items() for _ in own], dtype=np.int64)
+    flat = [table for own in tables.values() for table in own]
+    if not flat:
+        none = np.empty(0)
+        return Placed(none, none, code, none.astype(np.bool_)), code
+    placed = place(flat, lattice)
+    if lattice.resolution is not None:
+        placed = placed.on_grid(lattice.resolution)
+    return placed, code[placed.centers]

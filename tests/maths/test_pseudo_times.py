@@ -1,0 +1,101 @@
+"""People get their times back from the tables, and a likely status where none was told."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpooled.maths.event_shares import Below, event_shares
+from unpooled.maths.horizon import agreed_horizon
+from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice, status_table
+from unpooled.maths.moments import MeanSD
+from unpooled.maths.pseudo_times import ArmTables, known_share, pseudo_times
+
+LATTICE = Lattice(0.5, lower=0.0, upper=50.0)
+
+
+def table(seed: int, n: int, lattice: Lattice = LATTICE) -> LatticeTable:
+    times = np.sort(np.random.default_rng(seed).exponential(8, n).clip(0, 50))
+    if lattice.resolution is not None:
+        times = np.sort(np.ceil(times))
+    return status_table(times, lattice, 10)
+
+
+@given(st.integers(10, 60), st.integers(10, 60), st.integers(0, 500))
+def test_everybody_has_a_time_and_the_told_status(events: int, censored: int, seed: int) -> None:
+    arm = {3: ArmTables(10, (table(seed, events),), (table(seed + 1, censored),))}
+    found = pseudo_times(arm, LATTICE)
+    assert found.total == pytest.approx(events + censored)
+    assert found.event_total == pytest.approx(events)
+    assert set(found.centers) == {3}
+    assert found.times[0] >= 0
+    assert found.times[-1] <= 50
+
+
+def test_gridded_people_stand_on_their_grid() -> None:
+    lattice = public_lattice(8.0, 1.0, 0.0, 50.0)
+    arm = {0: ArmTables(10, (table(1, 80, lattice),), (table(2, 40, lattice),))}
+    times = pseudo_times(arm, lattice).times
+    np.testing.assert_array_equal(times, np.round(times))
+
+
+@pytest.mark.parametrize("below", ["events", "censored", "both"])
+def test_an_unknown_status_adds_up_to_what_was_below_k(below: Below) -> None:
+    known = {0: ArmTables(10, (table(1, 100),), (table(2, 100),))}
+    n = 15 if below == "both" else 60
+    unknown = {1: ArmTables(10, either=(table(3, n),), below=below)}
+    found = pseudo_times(known | unknown, LATTICE)
+    events = found.events[found.centers == 1].sum()
+    if below != "censored":
+        assert 1 <= events < 10
+    if below != "events":
+        assert 1 <= n - events < 10
+    assert known_share(known | unknown) == pytest.approx(200 / (200 + n))
+
+
+def test_shares_follow_the_nearest_people() -> None:
+    known = np.arange(200.0)
+    events = (known >= 100).astype(float)
+    shares = event_shares(np.linspace(0, 199, 40), known, events, "censored", 30)
+    assert shares[:10].max() < 0.2
+    assert shares[-10:].min() > 0.8
+
+
+def test_the_expected_number_is_that_of_enumeration() -> None:
+    """Three people, one or two with the event: by hand."""
+    known, events = np.arange(40.0), np.arange(40) % 4 == 0
+    shares = event_shares(np.array([10.0, 20.0, 30.0]), known, events.astype(float), "events", 3)
+    p = 10.5 / 41
+    one, two = 3 * p * (1 - p) ** 2, 3 * p**2 * (1 - p)
+    assert shares.sum() == pytest.approx((one + 2 * two) / (one + two), abs=1e-6)
+
+
+def test_without_anybody_of_known_status_there_are_no_shares() -> None:
+    with pytest.raises(ValueError, match="at least one person"):
+        event_shares(np.ones(5), np.empty(0), np.empty(0), "both", 10)
+
+
+def test_a_status_has_a_table_or_is_below_k_never_both() -> None:
+    one = table(1, 20)
+    for wrong in ({"events": (one,), "either": (one,)}, {"either": (one,)}, {}):
+        with pytest.raises(ValueError, match=r"either|below"):
+            ArmTables(10, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_status_table_needs_k_people_and_limits() -> None:
+    with pytest.raises(ValueError, match="at least k = 10 people, got 9"):
+        table(1, 9)
+    with pytest.raises(ValueError, match="lower and an upper limit"):
+        status_table(np.arange(20.0), Lattice(1.0, lower=0.0), 10)
+
+
+@given(st.floats(0.1, 1e4), st.floats(0.01, 1e4))
+def test_the_horizon_is_a_round_number_beyond_the_bulk(mean: float, sd: float) -> None:
+    horizon = agreed_horizon([MeanSD(100, mean, sd)])
+    assert mean + 4 * sd <= horizon <= 2.5 * (mean + 4 * sd) * (1 + 1e-9)
+    assert float(f"{horizon:.0e}") == pytest.approx(horizon)
+
+
+def test_nobody_followed_up_has_no_horizon() -> None:
+    with pytest.raises(ValueError, match="longer than 0"):
+        agreed_horizon([MeanSD(10, 0.0, 0.0)])

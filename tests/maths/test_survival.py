@@ -1,0 +1,206 @@
+"""Curve, log-rank, Cox and restricted mean equal lifelines where each person has his own cell."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.maths.survival_data import lung, one_cell_each, pbc
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.cox import HazardRatio, center_ratios, hazard_ratio, ratio_heterogeneity
+from unpooled.maths.follow_up import FollowUp, stack
+from unpooled.maths.log_rank import log_rank
+from unpooled.maths.survival import kaplan_meier
+
+pytestmark = pytest.mark.filterwarnings("ignore:Approximating using")
+
+
+def drawn(seed: int, n: int = 200, gridded: bool = False) -> tuple[FloatArray, FloatArray]:
+    random = np.random.default_rng(seed)
+    times, ends = random.exponential(10, n), random.exponential(14, n)
+    observed = np.minimum(times, ends)
+    return (np.ceil(observed) if gridded else observed), (times <= ends).astype(float)
+
+
+@pytest.mark.parametrize("gridded", [False, True])
+def test_the_curve_and_its_band_equal_lifelines(gridded: bool) -> None:
+    import lifelines
+
+    times, events = drawn(1, gridded=gridded)
+    fitted = lifelines.KaplanMeierFitter().fit(times, events)
+    curve = kaplan_meier(one_cell_each(times, events))
+    oracle = fitted.survival_function_.loc[curve.times].to_numpy()[:, 0]
+    np.testing.assert_allclose(curve.survival, oracle, rtol=0, atol=1e-6)
+    band = fitted.confidence_interval_.loc[curve.times].to_numpy()
+    inside = oracle > 0
+    np.testing.assert_allclose(curve.low[inside], band[inside, 0], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(curve.high[inside], band[inside, 1], rtol=0, atol=1e-6)
+    risk = fitted.event_table["at_risk"].loc[curve.times].to_numpy()
+    np.testing.assert_allclose(curve.at_risk, risk, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.25, 0.5, 0.75])
+def test_quantiles_and_their_intervals_equal_lifelines(p: float) -> None:
+    import lifelines
+    from lifelines.utils import qth_survival_times
+
+    times, events = drawn(2)
+    fitted = lifelines.KaplanMeierFitter().fit(times, events)
+    estimate, low, high = kaplan_meier(one_cell_each(times, events)).quantile(p)
+    assert estimate == pytest.approx(fitted.percentile(1 - p), abs=1e-6)
+    ends = qth_survival_times(1 - p, fitted.confidence_interval_).to_numpy()[0]
+    assert low == pytest.approx(float(ends[0]), abs=1e-6)
+    assert (math.inf if high is None else high) == pytest.approx(float(ends[1]), abs=1e-6)
+
+
+def test_a_quantile_that_is_not_reached_is_none() -> None:
+    times, events = np.arange(1.0, 21.0), np.zeros(20)
+    events[0] = 1
+    assert kaplan_meier(one_cell_each(times, events)).quantile(0.5) == (None, None, None)
+
+
+@pytest.mark.parametrize("until", [3.0, 12.5, 20.0])
+def test_the_restricted_mean_equals_lifelines(until: float) -> None:
+    import lifelines
+    from lifelines.utils import restricted_mean_survival_time
+
+    times, events = drawn(3)
+    fitted = lifelines.KaplanMeierFitter().fit(times, events)
+    mean, _ = kaplan_meier(one_cell_each(times, events)).restricted_mean(until)
+    assert mean == pytest.approx(restricted_mean_survival_time(fitted, t=until), abs=1e-6)
+
+
+@pytest.mark.parametrize(("arm", "mean", "error"), [(1, 7.146, 0.283), (2, 7.283, 0.295)])
+def test_the_restricted_mean_and_its_error_are_the_published_ones(
+    arm: int, mean: float, error: float
+) -> None:
+    """The example of R's survRM2: primary biliary cirrhosis, within ten years."""
+    rows = pbc()
+    own = rows[rows["trt"] == arm]
+    curve = kaplan_meier(one_cell_each(own["years"].to_numpy(), own["death"].to_numpy()))
+    found = curve.restricted_mean(10.0)
+    assert found == pytest.approx((mean, error), abs=6e-4)
+
+
+@pytest.mark.parametrize("gridded", [False, True])
+@pytest.mark.parametrize("groups", [2, 3, 5])
+def test_the_log_rank_test_equals_lifelines(groups: int, gridded: bool) -> None:
+    from lifelines.statistics import multivariate_logrank_test
+
+    arms = [drawn(10 + i, 60 + 20 * i, gridded) for i in range(groups)]
+    label = np.repeat(np.arange(groups), [len(t) for t, _ in arms])
+    times, events = (np.concatenate(part) for part in zip(*arms, strict=True))
+    oracle = multivariate_logrank_test(times, label, events)
+    found = log_rank([one_cell_each(*arm) for arm in arms])
+    assert found.statistic == pytest.approx(oracle.test_statistic, abs=1e-6)
+    assert found.p_value == pytest.approx(oracle.p_value, abs=1e-6)
+    assert found.df == groups - 1
+
+
+def test_the_stratified_log_rank_test_is_the_published_one() -> None:
+    """R's own example, survdiff(Surv(time, status) ~ pat.karno + strata(inst), data = lung)."""
+    rows = lung().dropna(subset=["inst", "pat.karno"])
+    arms = [
+        one_cell_each(own["time"].to_numpy(float), own["status"].to_numpy() - 1.0, own["inst"])
+        for _, own in rows.groupby("pat.karno")
+    ]
+    found = log_rank(arms, stratified=True)
+    assert (round(found.statistic, 1), found.df) == (21.4, 7)
+    assert found.p_value == pytest.approx(0.00326, abs=1e-5)
+
+
+def test_stratified_by_one_center_is_pooled() -> None:
+    x, y = (one_cell_each(*drawn(seed)) for seed in (1, 2))
+    assert log_rank([x, y], True).statistic == pytest.approx(log_rank([x, y]).statistic)
+    assert hazard_ratio(x, y, True) == hazard_ratio(x, y)
+
+
+def test_arms_without_events_give_p_one() -> None:
+    arms = [one_cell_each(np.arange(1.0, 9.0), np.zeros(8)) for _ in range(2)]
+    assert (log_rank(arms).p_value, log_rank(arms).df) == (1.0, 0)
+
+
+@pytest.mark.parametrize("gridded", [False, True])
+@pytest.mark.parametrize("stratified", [False, True])
+def test_the_hazard_ratio_equals_lifelines(stratified: bool, gridded: bool) -> None:
+    import lifelines
+    import pandas
+
+    (tx, ex), (ty, ey) = drawn(5, 150, gridded), drawn(6, 180, gridded)
+    ty = ty * (2 if gridded else 1.3)
+    cx, cy = np.arange(150) % 3, np.arange(180) % 3
+    x, y = one_cell_each(tx, ex, cx), one_cell_each(ty, ey, cy)
+    rows = pandas.DataFrame(
+        {
+            "time": np.concatenate((tx, ty)),
+            "event": np.concatenate((ex, ey)),
+            "arm": np.repeat([0.0, 1.0], [150, 180]),
+            "center": np.concatenate((cx, cy)),
+        }
+    )
+    model = lifelines.CoxPHFitter()
+    strata = ["center"] if stratified else None
+    used = rows if stratified else rows.drop(columns="center")
+    options = {"precision": 1e-12}
+    model.fit(used, "time", "event", strata=strata, fit_options=options)
+    found = hazard_ratio(x, y, stratified)
+    assert found is not None
+    assert found.log == pytest.approx(float(model.params_["arm"]), abs=1e-6)
+    assert found.error == pytest.approx(float(model.standard_errors_["arm"]), abs=1e-6)
+
+
+def test_lung_by_sex_is_as_published() -> None:
+    rows = lung()
+    men, women = (
+        one_cell_each(own["time"].to_numpy(float), own["status"].to_numpy() - 1.0)
+        for _, own in rows.groupby("sex")
+    )
+    assert log_rank([men, women]).statistic == pytest.approx(10.32674, abs=1e-5)
+    found = hazard_ratio(men, women)
+    assert found is not None
+    assert math.exp(found.log) == pytest.approx(0.588, abs=5e-4)  # Therneau's vignette
+
+
+def test_events_in_one_arm_alone_have_no_hazard_ratio() -> None:
+    x = one_cell_each(np.arange(1.0, 31.0), np.ones(30))
+    y = one_cell_each(np.arange(1.0, 31.0), np.zeros(30))
+    assert hazard_ratio(x, y) is None
+
+
+def test_alike_centers_are_not_heterogeneous() -> None:
+    times, events = drawn(1, 120)
+    centers = np.repeat([0, 1], 60)
+    x = one_cell_each(np.tile(times[:60], 2), np.tile(events[:60], 2), centers)
+    y = one_cell_each(np.tile(times[60:], 2), np.tile(events[60:], 2), centers)
+    ratios = center_ratios(x, y)
+    assert ratio_heterogeneity(list(ratios.values())).q == pytest.approx(0, abs=1e-12)
+    assert ratio_heterogeneity([HazardRatio(0.0, 1.0)]).df == 0
+
+
+@given(st.integers(0, 1000), st.floats(0.1, 10))
+def test_the_unit_of_time_does_not_matter(seed: int, unit: float) -> None:
+    (tx, ex), (ty, ey) = drawn(seed, 30), drawn(seed + 1, 30)
+
+    def found(scale: float) -> Any:
+        arms = FollowUp.of(tx * scale, ex), FollowUp.of(ty * scale, ey)
+        return log_rank(arms).statistic, kaplan_meier(arms[0]).restricted_mean(5 * scale)[0] / scale
+
+    assert found(unit) == pytest.approx(found(1.0))
+
+
+@given(st.integers(0, 1000))
+def test_half_people_twice_are_whole_people(seed: int) -> None:
+    times, events = drawn(seed, 40)
+    whole = FollowUp.of(times, events)
+    halves = stack([FollowUp.of(times, events / 2, np.full(40, 0.5))] * 2)
+    np.testing.assert_allclose(
+        kaplan_meier(halves).at(times), kaplan_meier(whole).at(times), atol=1e-12
+    )
+
+
+def test_negative_times_are_an_error() -> None:
+    with pytest.raises(ValueError, match="must not be negative"):
+        FollowUp.of(np.array([-1.0, 2.0]), np.ones(2))
