@@ -60,11 +60,12 @@ def _row(what: str, setting: AnySetting, sims: int, cost: float) -> Row:
 
 def _whole_study() -> float:
     """Seconds for all simulations, told from a sample; starting the processes counts once."""
-    settings = PaperStudy.of(None, SIMS, 1).settings()
+    sample = PaperStudy.of(None, SAMPLE, 1).simulations()
+    settings = list(sample)
     with tempfile.TemporaryDirectory() as folder:
         start = perf_counter()
         run(settings[:2], 20, 1, 2, Path(folder, "start"))
         begun = perf_counter()
-        run(settings, SAMPLE, 1, 2, Path(folder, "sample"))
+        run(settings, sample, 1, 2, Path(folder, "sample"))
         starting, working = begun - start, perf_counter() - begun
     return starting + max(working - starting, 0.0) * SIMS / SAMPLE

@@ -3,12 +3,16 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from unpooled.errors import InputError
 from unpooled.study.commands import study_app
 from unpooled.study.paper import PARTS, PaperStudy, run_paper
+from unpooled.study.runs import run
+from unpooled.study.settings import ALLOCATIONS, TESTS
+from unpooled.study.tables import settings_of
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +24,10 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_table_and_figure_is_written(small: Path) -> None:
-    expected = {f"{t}.{kind}" for t in PARTS[:6] for kind in ("csv", "md")}
-    expected |= {f"{f}.{kind}" for f in PARTS[6:] for kind in ("svg", "png")}
+    expected = {f"{t}.{kind}" for t in PARTS[:7] for kind in ("csv", "md")}
+    expected |= {f"{f}.{kind}" for f in PARTS[7:] for kind in ("svg", "png")}
     assert {file.name for file in small.iterdir() if file.is_file()} == {*expected, "study.html"}
-    assert all((small / name).stat().st_size > 500 for name in expected)
+    assert all((small / name).stat().st_size > 300 for name in expected)
 
 
 def test_the_page_needs_no_network_and_says_that_the_errors_are_wide(small: Path) -> None:
@@ -39,6 +43,31 @@ def test_the_page_has_a_verdict_with_numbers_for_every_claim(small: Path) -> Non
     verdicts = re.findall(r">((?:not )?reproduced)</td><td[^>]*>([^<]+)</td>", page)
     assert len(verdicts) == 18
     assert all(re.search(r"\d", numbers) for _, numbers in verdicts)
+
+
+def test_the_page_shows_the_null_rates_with_their_errors(small: Path) -> None:
+    page = (small / "study.html").read_text(encoding="utf-8")
+    assert "20 simulations of each setting, 100 where the groups are alike" in page
+    assert re.search(r"15 rejection rates at .05: [\d. to]+ in 100 simulations each", page)
+    rows = (small / "null.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert len(rows) == 15
+    for row in rows:
+        centers, method, _, rate, error, _ = row.split(",")
+        assert int(centers) in ALLOCATIONS
+        assert method in TESTS
+        assert 0 <= float(rate) <= 0.2
+        assert 0.01 < float(error) < 0.05
+        assert re.search(f">{rate}</td><td[^>]*>{error}</td>", page)
+
+
+def test_the_null_has_more_simulations_and_the_first_ones_are_the_same(tmp_path: Path) -> None:
+    study = PaperStudy.of("null,power", 20, 1)
+    counts = study.simulations()
+    assert {n for s, n in counts.items() if s in settings_of("null")} == {100}
+    assert {n for s, n in counts.items() if s in settings_of("power")} == {20}
+    null = settings_of("null")[0]
+    whole = run([null], counts, 1, 1, tmp_path / "whole")[null]
+    assert np.array_equal(whole[:20], run([null], 20, 1, 1, tmp_path / "part")[null])
 
 
 def test_only_some_parts(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def paper(
     sims: Sims = 2000,
     only: Annotated[
         str | None,
-        typer.Option(help="Parts of it, such as S1,fig2: S1-S5, power, figS1, fig1-fig5."),
+        typer.Option(help="Parts of it, such as S1,fig2: S1-S5, null, power, figS1, fig1-fig5."),
     ] = None,
     jobs: Jobs = None,
     seed: Seed = 1,

@@ -10,10 +10,16 @@ from unpooled.study import quantile_claims, testing_claims  # noqa: F401  # make
 from unpooled.study.claims import CLAIMS
 from unpooled.study.figures import FIGURES, make_figure
 from unpooled.study.monte_carlo import PUBLISHED_SIMS
-from unpooled.study.settings import QuantileSetting
+from unpooled.study.settings import NULL_TIMES, QuantileSetting
 from unpooled.study.tables import PAPER_NAMES, Results, StudyTable
 
 FAR = 2.5
+NOTES = {
+    "null": "The paper draws them (Figure S1) but does not print them. Under the first claim above "
+    "stands what is asked of them.",
+    "power": "The paper refers to this table but does not print it, so there is nothing beside "
+    "ours.",
+}
 WIDE = 500  # fewer simulations than these have wide errors
 
 
@@ -23,7 +29,8 @@ def study_page(
     """The whole page."""
     sections = [_claims(results), _agreement(made), *(_table(table) for table in made)]
     sections += [_figure(name, results) for name in drawn]
-    under = f"{sims} simulations of each setting, seed {seed}"
+    under = f"{sims} simulations of each setting, {NULL_TIMES * sims} where the groups are alike "
+    under += f"at every center (δ = σ_β = 0), seed {seed}"
     if sims < WIDE:
         ratio = (PUBLISHED_SIMS / sims) ** 0.5
         under += (
@@ -82,7 +89,8 @@ def _agreement(made: Sequence[StudyTable]) -> Section:
 def _table(table: StudyTable) -> Section:
     header, rows = table.rows()
     shown = [[PAPER_NAMES.get(cell, cell) for cell in row] for row in rows]
-    body = Html().paragraph(f"{table.title}.").table(header, shown)
+    told = " ".join([f"{table.title}.", *([NOTES[table.name]] if table.name in NOTES else [])])
+    body = Html().paragraph(told).table(header, shown)
     far = [
         f"{', '.join(PAPER_NAMES.get(cell, cell) for cell in entry.of)}: published "
         f"{entry.published.value:g}, ours {entry.ours.value:.3g}, z {entry.z:+.2f}. "
@@ -90,11 +98,6 @@ def _table(table: StudyTable) -> Section:
         for entry in table.entries
         if entry.published is not None and entry.z is not None and abs(entry.z) >= FAR
     ]
-    if table.name == "power":
-        note = (
-            "The paper refers to this table but does not print it, so there is nothing beside ours."
-        )
-        body = Html().paragraph(f"{table.title}. {note}").table(header, shown)
     return Section(f"Table {table.name}", body.items(f"Entries with |z| ≥ {FAR}", far))
 
 

@@ -8,7 +8,7 @@ from unpooled.errors import InputError
 from unpooled.study import figures, tables
 from unpooled.study.progress import progress
 from unpooled.study.runs import run
-from unpooled.study.settings import AnySetting
+from unpooled.study.settings import ALLOCATIONS, NULL_TIMES, PLAIN_NULL, AnySetting, paper_test
 from unpooled.study.tables import Results, StudyTable, make_table
 
 PARTS = (*tables.TITLES, *figures.FIGURES)
@@ -53,10 +53,22 @@ class PaperStudy:
             found.update(dict.fromkeys(module.settings_of(part)))
         return list(found)
 
+    def simulations(self) -> dict[AnySetting, int]:
+        """How many simulations each setting gets: the plain null several times as many.
+
+        Examples
+        --------
+        >>> sorted(set(PaperStudy.of("null", 2000, 1).simulations().values()))
+        [10000]
+        """
+        null = [paper_test(centers, PLAIN_NULL) for centers in ALLOCATIONS]
+        return {s: self.sims * (NULL_TIMES if s in null else 1) for s in self.settings()}
+
 
 def run_paper(study: PaperStudy, out: Path, jobs: int) -> list[Path]:
     """Run what is not yet kept in `out`, then write everything there; gives the files."""
-    results = run(study.settings(), study.sims, study.seed, jobs, out / KEPT)
+    simulations = study.simulations()
+    results = run(list(simulations), simulations, study.seed, jobs, out / KEPT)
     made = [make_table(part, results) for part in study.parts if part in tables.TITLES]
     written = [path for table in made for path in _write_table(table, out)]
     drawn = [part for part in study.parts if part in figures.FIGURES]

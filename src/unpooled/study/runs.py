@@ -9,7 +9,7 @@ import hashlib
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,14 +57,20 @@ class Piece:
 
 
 def run(
-    settings: Sequence[AnySetting], sims: int, seed: int, jobs: int, folder: Path
+    settings: Sequence[AnySetting],
+    sims: int | Mapping[AnySetting, int],
+    seed: int,
+    jobs: int,
+    folder: Path,
 ) -> dict[AnySetting, FloatArray]:
     """All simulations of all settings; what `folder` keeps is not simulated again.
 
-    Neither `jobs` nor an interruption changes a number. A KeyboardInterrupt is passed on after
-    the finished pieces are kept.
+    `sims` is the number of simulations of every setting, or of each. Neither `jobs` nor an
+    interruption changes a number. A KeyboardInterrupt is passed on after the finished pieces are
+    kept.
     """
-    pieces = [piece for s in settings for piece in _pieces(s, sims, seed, folder)]
+    each = dict.fromkeys(settings, sims) if isinstance(sims, int) else sims
+    pieces = [piece for s in settings for piece in _pieces(s, each[s], seed, folder)]
     rows = {piece: piece.kept() for piece in pieces}
     missing = [piece for piece in pieces if rows[piece] is None]
     total = sum(p.stop - p.start for p in pieces)

@@ -24,6 +24,10 @@ Effect = tuple[float, float, float]
 """(δ, σ_α, σ_β): the difference, and how centers and their differences vary."""
 
 NULL_EFFECTS: tuple[Effect, ...] = ((0.0, 0.1, 0.0), (0.0, 0.1, 0.05))
+PLAIN_NULL = NULL_EFFECTS[0]
+"""The groups are alike at every center: here a test must keep its level."""
+NULL_TIMES = 5
+"""How many times the simulations of other settings it gets: all claims rest on the level."""
 METHOD_EFFECTS: tuple[Effect, ...] = (
     *NULL_EFFECTS,
     (0.05, 0.0, 0.0),

@@ -13,6 +13,7 @@ from unpooled.study import monte_carlo
 from unpooled.study.monte_carlo import Estimate, Published, z_score
 from unpooled.study.settings import (
     ALLOCATIONS,
+    PLAIN_NULL,
     POWER_EFFECTS,
     PROBABILITIES,
     AnySetting,
@@ -28,6 +29,7 @@ TITLES = {
     "S3": "Standard deviation of the quantile estimators, over √r",
     "S4": "Mean squared error of the quantile estimators, over r",
     "S5": "Squared bias over variance of the quantile estimators",
+    "null": "Rejection rates at .05 where the groups are alike (δ = 0, σ_α = 0.1, σ_β = 0)",
     "power": "Quantiles of the p-values, and power at .05, by effect (σ_α = 0.1, σ_β = 0.05)",
 }
 PAPER_NAMES = {
@@ -91,7 +93,7 @@ class StudyTable:
         header, rows = self.rows()
         align = ["---"] * len(self.keys) + ["---:"] * 4
         lines = [f"| {' | '.join(cells)} |" for cells in (header, align, *rows)]
-        title = self.name if self.name == "power" else f"Table {self.name}"
+        title = f"Table {self.name}" if self.name.startswith("S") else self.name
         return f"# {title}. {self.title}\n\n" + "\n".join(lines) + "\n"
 
 
@@ -113,6 +115,8 @@ def settings_of(name: str) -> list[AnySetting]:
     """The settings that a table is made of."""
     if name == "S1":
         return sorted({_s1_setting(row) for row in read_published("S1")}, key=lambda s: s.name)
+    if name == "null":
+        return [paper_test(centers, PLAIN_NULL) for centers in ALLOCATIONS]
     if name == "power":
         return [paper_test(centers, e) for e in POWER_EFFECTS for centers in ALLOCATIONS]
     return [paper_quantiles(shape, centers) for shape in (4, 10) for centers in ALLOCATIONS]
@@ -142,6 +146,9 @@ def make_table(name: str, results: Results) -> StudyTable:
             "sigma_beta",
         )
         entries = tuple(_s1_entries(results))
+    elif name == "null":
+        keys = ("centers", "method")
+        entries = tuple(_null_entries(results))
     elif name == "power":
         keys = ("centers", "delta", "method", "figure")
         entries = tuple(_power_entries(results))
@@ -154,6 +161,13 @@ def make_table(name: str, results: Results) -> StudyTable:
 def p_values(results: Results, setting: AnySetting, method: str) -> FloatArray:
     """The p-values of a method in a setting, a simulation each."""
     return np.exp(results[setting][:, setting.methods.index(method)])
+
+
+def rejection_rate(
+    results: Results, setting: AnySetting, method: str, level: float = 0.05
+) -> Estimate:
+    """How often a test rejects at this level, with its Monte Carlo error."""
+    return monte_carlo.share((p_values(results, setting, method) < level).astype(np.float64))
 
 
 def errors(results: Results, shape: int, centers: int, method: str, p: float) -> FloatArray:
@@ -177,6 +191,13 @@ def _s1_entries(results: Results) -> Iterator[Entry]:
         yield Entry(tuple(row.values()), ours, Published.of(value))
 
 
+def _null_entries(results: Results) -> Iterator[Entry]:
+    for centers in ALLOCATIONS:
+        setting = paper_test(centers, PLAIN_NULL)
+        for method in setting.methods:
+            yield Entry((str(centers), method), rejection_rate(results, setting, method), None)
+
+
 def _power_entries(results: Results) -> Iterator[Entry]:
     for centers in ALLOCATIONS:
         for effect in POWER_EFFECTS:
@@ -186,7 +207,7 @@ def _power_entries(results: Results) -> Iterator[Entry]:
                 of = str(centers), f"{effect[0]:g}", method
                 for q in (0.25, 0.5):
                     yield Entry((*of, f"quantile {q:g}"), monte_carlo.quantile(values, q), None)
-                power = monte_carlo.share((values < 0.05).astype(np.float64))
+                power = rejection_rate(results, setting, method)
                 yield Entry((*of, "power at 0.05"), power, None)
 
 
