@@ -8,6 +8,7 @@ from typing import assert_never
 from unpooled.analyses.asking import summarise_catalogue, summarise_sizes
 from unpooled.analyses.compare import summarise_ranks
 from unpooled.analyses.describe import summarise_moments
+from unpooled.analyses.groups import summarise_group_ranks, telling_groups
 from unpooled.analyses.parallel import summarise_lattice
 from unpooled.analyses.quantiles import summarise_losses, summarise_powers
 from unpooled.analyses.table import summarise_join, summarise_table
@@ -24,6 +25,7 @@ from unpooled.messages import (
     Answer,
     CatalogueQuestion,
     CohortQuestion,
+    GroupRanksQuestion,
     JoinQuestion,
     LatticeQuestion,
     LossQuestion,
@@ -105,8 +107,10 @@ class Center:
         if isinstance(question, CatalogueQuestion):
             return Answer(k=k, aggregate=summarise_catalogue(self._source, self._policy))
         selection = select(self._cohort(question), question, self._policy)
-        whole = isinstance(question, RanksQuestion)  # of two groups, one alone has no answer
-        answered = len(selection.groups) == 2 if whole else bool(selection.groups)
+        if isinstance(question, GroupRanksQuestion):
+            selection = telling_groups(selection, question)
+        alone = isinstance(question, RanksQuestion | GroupRanksQuestion)  # one has no answer
+        answered = len(selection.groups) >= (2 if alone else 1)
         aggregate = self._aggregate(question, selection) if answered else None
         return Answer(k=k, aggregate=aggregate, refusals=selection.refusals)
 
@@ -130,6 +134,8 @@ class Center:
                 return summarise_ranks(selection)
             case LatticeQuestion():
                 return summarise_lattice(question, selection, self._policy)
+            case GroupRanksQuestion():
+                return summarise_group_ranks(selection, question.ordered)
             case PowersQuestion():
                 return summarise_powers(question, selection, self._policy)
             case LossQuestion():

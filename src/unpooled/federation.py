@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import overload
+from typing import Any, Literal, overload
 
 from unpooled.analyses.asking import Request
-from unpooled.analyses.compare import run_compare
+from unpooled.analyses.comparison import run_comparison
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.table import run_table
@@ -18,10 +18,12 @@ from unpooled.messages import Limits
 from unpooled.policy import PerPerson, Policy
 from unpooled.results.compare import CompareResult
 from unpooled.results.describe import DescribeResult
+from unpooled.results.groups import GroupsResult
 from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
 from unpooled.results.record import Record
 from unpooled.results.releases import Releases
 from unpooled.results.several import SeveralComparisons, SeveralQuantiles, each
+from unpooled.results.several_groups import SeveralGroups, several_comparisons
 from unpooled.results.table import TableResult
 from unpooled.sources import open_source
 from unpooled.variables import Codebook, Variable
@@ -211,7 +213,23 @@ class Federation:
         value: str,
         by: str | None = None,
         *,
-        groups: Sequence[object] | None = None,
+        groups: Sequence[object],
+        ordered: Literal[True],
+        where: str | None = None,
+        k: int | None = None,
+        alternative: Alternative = "two-sided",
+        method: str | Sequence[str] = "weighted",
+        max_bins: int | None = None,
+    ) -> GroupsResult: ...
+
+    @overload
+    def compare(
+        self,
+        value: str,
+        by: str | None = None,
+        *,
+        groups: tuple[object, object],
+        ordered: Literal[False] = False,
         where: str | None = None,
         k: int | None = None,
         alternative: Alternative = "two-sided",
@@ -222,16 +240,17 @@ class Federation:
     @overload
     def compare(
         self,
-        value: list[str] | tuple[str, ...],
+        value: str | list[str] | tuple[str, ...],
         by: str | None = None,
         *,
         groups: Sequence[object] | None = None,
+        ordered: bool = False,
         where: str | None = None,
         k: int | None = None,
         alternative: Alternative = "two-sided",
         method: str | Sequence[str] = "weighted",
         max_bins: int | None = None,
-    ) -> SeveralComparisons: ...
+    ) -> Any: ...  # how many groups and variables there are decides
 
     def compare(
         self,
@@ -239,13 +258,18 @@ class Federation:
         by: str | None = None,
         *,
         groups: Sequence[object] | None = None,
+        ordered: bool = False,
         where: str | None = None,
         k: int | None = None,
         alternative: Alternative = "two-sided",
         method: str | Sequence[str] = "weighted",
         max_bins: int | None = None,
-    ) -> CompareResult | SeveralComparisons:
-        """Does a variable differ between two groups? Federated Mann-Whitney tests.
+    ) -> CompareResult | GroupsResult | SeveralComparisons | SeveralGroups:
+        """Does a variable differ between groups? Federated rank tests.
+
+        Two groups are compared by Mann-Whitney tests (`CompareResult`), three or more by
+        Kruskal and Wallis's and then every pair (`GroupsResult`), ordered ones by Jonckheere
+        and Terpstra's trend test instead.
 
         Parameters
         ----------
@@ -253,29 +277,32 @@ class Federation:
             A variable, or several: then one row a variable, with Holm's and
             Benjamini-Hochberg's adjusted p-values.
         by, groups, where, k, max_bins
-            As for `table`; x is groups[0], y is groups[1].
+            As for `table`; of two groups, x is groups[0], y is groups[1].
+        ordered
+            Whether `groups` are given from the lowest to the highest.
         alternative
-            "two-sided"; "greater": y is larger; "less": y is smaller.
+            "two-sided"; "greater": y is larger, or values rise with the order; "less".
         method
             "weighted" (recommended), "sum", "fisher", "table", several of them, or "all".
         """
 
         settled = groups  # of several variables, the first one settles which groups all have
 
-        def run(variable: str) -> CompareResult:
+        def run(variable: str) -> CompareResult | GroupsResult:
             nonlocal settled
             request = Request.of(variable, by, settled, where, k)
             since = len(self._coordinator.received)
-            limits = self._limits(variable)
-            result = run_compare(self._coordinator, request, alternative, method, max_bins, limits)
+            shape = max_bins, self._limits(variable)
+            coordinator = self._coordinator
+            result = run_comparison(coordinator, request, ordered, alternative, method, shape)
             settled = result.groups
             record = self._record(since)
             table = None if result.table is None else replace(result.table, record=record)
             return replace(result, table=table, record=record)
 
-        return (
-            SeveralComparisons(each(value, run)) if isinstance(value, list | tuple) else run(value)
-        )
+        if isinstance(value, list | tuple):
+            return several_comparisons(each(value, run))
+        return run(value)
 
     def quantiles(
         self,

@@ -73,6 +73,12 @@ class LatticeQuestion(CohortQuestion, frozen=True, tag="lattice", tag_field="ask
     moments: CellMoments | None = None  # may ask for fewer than the policy tells, never for more
 
 
+class GroupRanksQuestion(CohortQuestion, frozen=True, tag="group-ranks", tag_field="ask"):
+    """How do several groups compare, person by person? `ordered` asks for their trend as well."""
+
+    ordered: bool = False
+
+
 class PowersQuestion(CohortQuestion, frozen=True, tag="powers", tag_field="ask", kw_only=True):
     """The moments of the Yeo-Johnson transform of each group at these λ."""
 
@@ -94,6 +100,7 @@ AboutPeople = (
     | JoinQuestion
     | RanksQuestion
     | LatticeQuestion
+    | GroupRanksQuestion
     | PowersQuestion
     | LossQuestion
 )
@@ -230,6 +237,37 @@ class LatticeTables(Message, frozen=True, tag="lattice", tag_field="say"):
     groups: tuple[GroupTables, ...]
 
 
+class RankedGroup(Message, frozen=True):
+    """A group that is ranked among others; `values` as in `GroupMoments`."""
+
+    group: str
+    n: int
+    values: int
+
+
+class PairRanks(Message, frozen=True):
+    """How two of the groups compare, as in `Ranks`."""
+
+    x: str
+    y: str
+    u: float
+    variance: float
+    effect_variance: float
+
+
+class GroupRanks(Message, frozen=True, tag="group-ranks", tag_field="say"):
+    """How several groups of a center compare: a pair for each two of them.
+
+    `rank_variance` is that of the ranks of everybody in these groups; `trend_variance` is that of
+    the sum of all u if no group differs, None unless a trend was asked for.
+    """
+
+    groups: tuple[RankedGroup, ...]
+    pairs: tuple[PairRanks, ...]
+    rank_variance: float
+    trend_variance: float | None
+
+
 class GroupPowers(Message, frozen=True):
     """One group: Σ sign(x) log(1+|x|), and per λ the transform's mean and variance (÷ n).
 
@@ -268,7 +306,16 @@ class Losses(Message, frozen=True, tag="loss", tag_field="say"):
 
 
 Aggregate = (
-    Catalogue | Sizes | Moments | CenterTable | CenterJoin | Ranks | LatticeTables | Powers | Losses
+    Catalogue
+    | Sizes
+    | Moments
+    | CenterTable
+    | CenterJoin
+    | Ranks
+    | GroupRanks
+    | LatticeTables
+    | Powers
+    | Losses
 )
 
 

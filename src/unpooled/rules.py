@@ -5,7 +5,7 @@ A new aggregate without a rule fails type checking, by the last case of `_judge_
 
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import inf, isfinite
 from typing import assert_never
 
@@ -20,6 +20,8 @@ from unpooled.messages import (
     CatalogueQuestion,
     CenterJoin,
     CenterTable,
+    GroupRanks,
+    GroupRanksQuestion,
     JoinQuestion,
     LatticeQuestion,
     LatticeTables,
@@ -49,6 +51,7 @@ ANSWERS: dict[type[Question], type[Aggregate]] = {
     JoinQuestion: CenterJoin,
     RanksQuestion: Ranks,
     LatticeQuestion: LatticeTables,
+    GroupRanksQuestion: GroupRanks,
     PowersQuestion: Powers,
     LossQuestion: Losses,
 }
@@ -113,6 +116,8 @@ def _judge_aggregate(
             assert isinstance(question, LatticeQuestion)  # judged before
             own = declared.get(question.variable, Variable())
             judge_lattice(aggregate, question, policy, own)
+        case GroupRanks():
+            _judge_group_ranks(aggregate, question, cells)
         case Powers():
             _judge_powers(aggregate, question, policy, cells)
         case Losses():
@@ -176,6 +181,26 @@ def _judge_ranks(ranks: Ranks, cells: _Cells) -> None:
     if not abs(ranks.u) <= ranks.n_x * ranks.n_y:
         raise GateError("u must not exceed the number of pairs")
     if not (0 <= ranks.variance < inf and 0 <= ranks.effect_variance < inf):
+        raise GateError("variances must be finite and not negative")
+
+
+def _judge_group_ranks(ranks: GroupRanks, question: Question, cells: _Cells) -> None:
+    assert isinstance(question, GroupRanksQuestion)  # judged before
+    sizes = {group.group: group.n for group in ranks.groups}
+    cells.check_people(*sizes.values())
+    if any(0 < group.values < SD_NEEDS for group in ranks.groups):
+        raise GateError(f"rank statistics need {SD_NEEDS} different values in every group")
+    if len(sizes) < 2 or len(sizes) != len(ranks.groups):
+        raise GateError("ranks must be of at least two different groups")
+    if [(pair.x, pair.y) for pair in ranks.pairs] != list(combinations(sizes, 2)):
+        raise GateError("there must be one pair for each two groups")
+    if not all(abs(pair.u) <= sizes[pair.x] * sizes[pair.y] for pair in ranks.pairs):
+        raise GateError("u must not exceed the number of pairs")
+    if ranks.trend_variance is not None and not question.ordered:
+        raise GateError("the variance of a trend was not asked for")
+    told = [v for pair in ranks.pairs for v in (pair.variance, pair.effect_variance)]
+    told += [ranks.rank_variance, ranks.trend_variance or 0.0]
+    if not all(0 <= variance < inf for variance in told):
         raise GateError("variances must be finite and not negative")
 
 

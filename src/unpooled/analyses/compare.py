@@ -83,33 +83,31 @@ def run_compare(
     max_bins: int | None,
     limits: Limits,
 ) -> CompareResult:
-    """One parallel round for the centers' ranks; the chain only for the table."""
+    """Two named groups: one parallel round for the centers' ranks; the chain for the table."""
     methods = check_methods(method, METHODS)
-    if alternative not in get_args(Alternative):
-        raise InputError(f"alternative must be two-sided, greater or less, got {alternative!r}")
-    request, rounds = two_groups(coordinator, request)
     refusals: list[tuple[str, Refusal]] = []
     centers = _ask_ranks(coordinator, request, refusals)
     table = None
     if "table" in methods or not centers:
         table = _ask_table(coordinator, request, methods, (max_bins, limits), refusals)
-    rounds += 1 + (0 if table is None else table.rounds)
+    rounds = 1 + (0 if table is None else table.rounds)
     return _combine(request, alternative, methods, centers, table, refusals, rounds)
 
 
-def two_groups(coordinator: Coordinator, request: Request) -> tuple[Request, int]:
-    """The request with its two groups named, and how many rounds that took."""
+def check_alternative(alternative: Alternative) -> None:
+    """Raise where this is no alternative."""
+    if alternative not in get_args(Alternative):
+        raise InputError(f"alternative must be two-sided, greater or less, got {alternative!r}")
+
+
+def name_groups(coordinator: Coordinator, request: Request) -> tuple[Request, int]:
+    """The request with its groups named, at least two, and how many rounds that took."""
     if request.by is None:
         raise InputError("compare needs by, the variable that says who belongs to which group")
     request, rounds = ask_groups(coordinator, request)
     groups = request.groups or ()
     if len(groups) == 1:
         raise InputError(f"compare needs two groups of {request.by!r}, got only {groups[0]!r}")
-    if len(groups) > 2:
-        raise InputError(
-            f"compare needs two groups of {request.by!r}, got {', '.join(groups)}. "
-            f"Hint: groups=({groups[0]!r}, {groups[1]!r})"
-        )
     return request, rounds
 
 

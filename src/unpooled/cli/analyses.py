@@ -106,10 +106,14 @@ def compare(
     timeout: Timeout = 60.0,
     center_column: CenterColumn = None,
     groups: Groups = None,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="--groups ascend: test for a trend.")
+    ] = False,
     where: Where = None,
     k: K = 10,
     alternative: Annotated[
-        str, typer.Option(help="two-sided; greater: the second group is larger; less.")
+        str,
+        typer.Option(help="two-sided; greater: the second, or later, group is larger; less."),
     ] = "two-sided",
     method: Annotated[
         list[str] | None,
@@ -125,8 +129,9 @@ def compare(
     releases: ShowReleases = False,
     report: Report = None,
 ) -> None:
-    """Does a variable differ between two groups? Federated Mann-Whitney tests.
+    """Does a variable differ between groups? Federated rank tests.
 
+    Two groups: Mann-Whitney. Three or more: Kruskal-Wallis, then every pair.
     A report shows all methods unless --method names some.
     """
     local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
@@ -135,6 +140,7 @@ def compare(
         _one_or_several(values),
         by,
         groups=groups,
+        ordered=ordered,
         where=where,
         alternative=cast("Alternative", alternative),  # checked by the federation
         method=method or ("weighted" if report is None else "all"),

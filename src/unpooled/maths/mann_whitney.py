@@ -206,7 +206,7 @@ def sum_test(centers: Sequence[RankStatistics], alternative: Alternative) -> Tes
     note = _note(centers)
     u = sum(center.u for center in centers)
     variance = sum(center.variance for center in centers)
-    return _result("sum", u, variance, alternative, note)
+    return normal_test("sum", u, variance, alternative, note)
 
 
 def weighted_test(centers: Sequence[RankStatistics], alternative: Alternative) -> TestResult:
@@ -225,7 +225,7 @@ def weighted_test(centers: Sequence[RankStatistics], alternative: Alternative) -
     varying = [(c.n_x * c.n_y, c.u, c.variance) for c in centers if c.variance > 0]
     weighted = sum(pairs * u / variance for pairs, u, variance in varying)  # Σ a Z
     squares = sum(pairs**2 / variance for pairs, _, variance in varying)  # Σ a²
-    return _result("weighted", weighted, squares, alternative, note)
+    return normal_test("weighted", weighted, squares, alternative, note)
 
 
 def fisher_test(centers: Sequence[RankStatistics], alternative: Alternative) -> TestResult:
@@ -240,7 +240,7 @@ def fisher_test(centers: Sequence[RankStatistics], alternative: Alternative) -> 
     0.00463...
     """
     note = _note(centers)
-    statistic = -2 * sum(_log_p(center.u, center.variance, alternative) for center in centers)
+    statistic = -2 * sum(log_normal_p(center.u, center.variance, alternative) for center in centers)
     log_p = log_chi2_survival(statistic, 2 * len(centers))
     return TestResult("fisher", statistic, log_p, note)
 
@@ -264,7 +264,7 @@ def table_test(
     runs = _Runs.of_table(x, y)
     u, variance = float(runs.u()[0]), float(runs.null_variance()[0])
     note = None if variance else "everyone is in the same bin: nothing to test, p = 1"
-    return _result("table", u, variance, alternative, note)
+    return normal_test("table", u, variance, alternative, note)
 
 
 def check_counts(counts_x: npt.ArrayLike, counts_y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -310,14 +310,22 @@ def log_chi2_survival(statistic: float, df: int) -> float:
     return min(float(np.logaddexp.reduce(terms)), 0.0)
 
 
-def _result(
+def normal_test(
     method: str, u: float, variance: float, alternative: Alternative, note: str | None
 ) -> TestResult:
+    """The test of a normal u with mean 0; p = 1 where its variance is 0.
+
+    Examples
+    --------
+    >>> normal_test("sum", 196.0, 1e4, "two-sided", None).p_value
+    0.0499...
+    """
     statistic = u / math.sqrt(variance) if variance else 0.0
-    return TestResult(method, statistic, _log_p(u, variance, alternative), note)
+    return TestResult(method, statistic, log_normal_p(u, variance, alternative), note)
 
 
-def _log_p(u: float, variance: float, alternative: Alternative) -> float:
+def log_normal_p(u: float, variance: float, alternative: Alternative) -> float:
+    """The logarithm of that test's p-value, finite far beyond the smallest float."""
     from scipy.special import log_ndtr
 
     if alternative not in get_args(Alternative):

@@ -116,9 +116,7 @@ class CompareResult:
             ],
             "effect": None if self.effect is None else interval_dict(self.effect),
             "shift": None if self.shift is None else interval_dict(self.shift),
-            "heterogeneity": None
-            if differ is None
-            else {"q": differ.q, "df": differ.df, "p_value": differ.p_value, "i2": differ.i2},
+            "heterogeneity": None if differ is None else heterogeneity_dict(differ),
             "centers": [center.to_dict() for center in self.centers],
             "refusals": [refusal.to_dict() for refusal in self.refusals],
             "rounds": self.rounds,
@@ -202,7 +200,7 @@ class CompareResult:
         """A row per center."""
         x, y = self.groups
         rows = [
-            [c.center, str(c.ranks.n_x), str(c.ranks.n_y), *_interval_cells(c.effect)]
+            [c.center, str(c.ranks.n_x), str(c.ranks.n_y), *interval_cells(c.effect)]
             for c in self.centers
         ]
         return ["center", x, y, f"P({y} > {x})", "95 % interval"], rows
@@ -230,11 +228,17 @@ def interval_dict(interval: Interval) -> dict[str, float | None]:
     return {name: value if isfinite(value) else None for name, value in ends.items()}
 
 
+def heterogeneity_dict(differ: Heterogeneity) -> dict[str, float]:
+    """The heterogeneity as plain values."""
+    return {"q": differ.q, "df": differ.df, "p_value": differ.p_value, "i2": differ.i2}
+
+
 def _interval_text(interval: Interval) -> str:
-    estimate, limits = _interval_cells(interval)
+    estimate, limits = interval_cells(interval)
     return f"{estimate} (95 % interval {limits})"
 
 
-def _interval_cells(interval: Interval) -> tuple[str, str]:
+def interval_cells(interval: Interval) -> tuple[str, str]:
+    """An estimate and its interval as two cells of a table."""
     low, high = number(interval.low, 3), number(interval.high, 3)
     return number(interval.estimate, 3), f"{low} to {high}"

@@ -17,6 +17,8 @@ from unpooled.messages import (
     CatalogueQuestion,
     CenterJoin,
     CenterTable,
+    GroupRanks,
+    GroupRanksQuestion,
     JoinQuestion,
     LatticeQuestion,
     LatticeTables,
@@ -93,7 +95,7 @@ def question_sentence(question: Question) -> str:
     """A question in words."""
     if isinstance(question, CatalogueQuestion):
         return "variables"
-    name = type(question).__name__.removesuffix("Question").lower()
+    name = question.__struct_config__.tag
     by = f" by {question.by}" if question.by is not None else ""
     groups = f" ({', '.join(question.groups)})" if question.groups is not None else ""
     where = f" where {question.where}" if question.where is not None else ""
@@ -106,6 +108,8 @@ def _details(question: AboutPeople) -> str:
             return f", to {count(len(question.edges), 'edge')}"
         case LatticeQuestion():
             return "" if question.moments is None else f", moments of {question.moments} cells"
+        case GroupRanksQuestion():
+            return ", in this order" if question.ordered else ""
         case PowersQuestion():
             return f", λ = {', '.join(f'{value:.3g}' for value in question.lambdas)}"
         case LossQuestion():
@@ -157,6 +161,9 @@ def aggregate_sentence(aggregate: Aggregate) -> str:
                 f"{sum(len(t.counts) for t in g.tables)} cells"
                 for g in aggregate.groups
             )
+        case GroupRanks():
+            sizes = ", ".join(f"{g.group} {g.n}" for g in aggregate.groups)
+            return f"{sizes}, U of {count(len(aggregate.pairs), 'pair')}"
         case Powers():
             powers = ", ".join(f"{g.group} n {g.n}" for g in aggregate.groups)
             return f"moments at {len(aggregate.groups[0].means)} powers: {powers}"

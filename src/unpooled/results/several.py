@@ -1,5 +1,6 @@
 """Several variables in a go: one row a variable, p-values adjusted for their number."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,8 @@ from unpooled.maths.multiplicity import benjamini_hochberg, holm
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
 from unpooled.report.text import columns_text, count, number, p_text
-from unpooled.results.compare import CompareResult, interval_dict
+from unpooled.results.compare import CompareResult, interval_cells, interval_dict
+from unpooled.results.groups import GroupsResult
 from unpooled.results.quantiles import QuantilesResult, QuantileSummary
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import altair
 
 R = TypeVar("R")
+C = TypeVar("C", CompareResult, GroupsResult)
 LOG10 = 2.302585092994046
 
 
@@ -51,13 +54,13 @@ def each(values: Sequence[str], run: Callable[[str], R]) -> tuple[Outcome[R], ..
 
 
 @dataclass(frozen=True, slots=True)
-class SeveralComparisons:
+class Comparisons(ABC, Generic[C]):
     """Comparisons of several variables, with Holm's and Benjamini-Hochberg's p-values."""
 
-    outcomes: tuple[Outcome[CompareResult], ...]
+    outcomes: tuple[Outcome[C], ...]
 
     @property
-    def results(self) -> tuple[CompareResult, ...]:
+    def results(self) -> tuple[C, ...]:
         """The comparisons that there are."""
         return tuple(o.result for o in self.outcomes if o.result is not None)
 
@@ -70,6 +73,24 @@ class SeveralComparisons:
         """Decimal logarithms of the adjusted p-values, in the order of `results`."""
         logs = [result.test.log_p for result in self.results]
         return (holm(logs) / LOG10).tolist(), (benjamini_hochberg(logs) / LOG10).tolist()
+
+    @abstractmethod
+    def shown(self, result: C) -> dict[str, Any]:
+        """What a variable's row tells beside its p-values."""
+
+    @abstractmethod
+    def columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row a variable."""
+
+    @abstractmethod
+    def chart(self) -> "altair.TopLevelMixin":
+        """The effects on each variable."""
+
+    def p_cells(self) -> list[list[str]]:
+        """Each variable's p-value, plain and adjusted both ways."""
+        plain = [result.log10_p for result in self.results]
+        rows = zip(plain, *self._adjusted(), strict=True)
+        return [[p_text(p).removeprefix("= ") for p in row] for row in rows]
 
     def to_dict(self) -> dict[str, Any]:
         """A row a variable, and each whole result."""
@@ -84,7 +105,7 @@ class SeveralComparisons:
                 "holm_log10": h,
                 "benjamini_hochberg": 10**b,
                 "benjamini_hochberg_log10": b,
-                "effect": None if r.effect is None else interval_dict(r.effect),
+                **self.shown(r),
             }
             for r, h, b in zip(self.results, by_holm, by_bh, strict=True)
         ]
@@ -93,45 +114,6 @@ class SeveralComparisons:
             "results": [result.to_dict() for result in self.results],
             "problems": problems(self.outcomes),
         }
-
-    def chart(self) -> "altair.TopLevelMixin":
-        """The overall effect of each variable."""
-        from unpooled.report.charts import forest
-
-        rows = [
-            (r.value, sum(c.ranks.n_x + c.ranks.n_y for c in r.centers), r.effect)
-            for r in self.results
-            if r.effect is not None
-        ]
-        x, y = self.results[0].groups
-        return forest(rows, None, f"P({y} > {x})")
-
-    def columns(self) -> tuple[list[str], list[list[str]]]:
-        """A row a variable."""
-        by_holm, by_bh = self._adjusted()
-        rows = [
-            [
-                r.value,
-                r.test.method,
-                *(p_text(p).removeprefix("= ") for p in (r.log10_p, h, b)),
-                "–" if r.effect is None else number(r.effect.estimate, 3),
-                "–"
-                if r.effect is None
-                else f"{number(r.effect.low, 3)} to {number(r.effect.high, 3)}",
-            ]
-            for r, h, b in zip(self.results, by_holm, by_bh, strict=True)
-        ]
-        x, y = self.results[0].groups
-        header = [
-            "variable",
-            "method",
-            "p",
-            "Holm",
-            "Benjamini-Hochberg",
-            f"P({y} > {x})",
-            "95 % interval",
-        ]
-        return header, rows
 
     def report(self, path: str | Path) -> Path:
         """Write a report on all variables to one HTML file."""
@@ -161,6 +143,42 @@ class SeveralComparisons:
         page = Html().heading(self.title).table(*self.columns())
         page = page.items("Left out", problem_sentences(self.outcomes))
         return str(page.items("Refused", map(refusal_sentence, self.refusals)))
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralComparisons(Comparisons[CompareResult]):
+    """Comparisons of two groups, of several variables."""
+
+    def shown(self, result: CompareResult) -> dict[str, Any]:
+        """The effect."""
+        return {"effect": None if result.effect is None else interval_dict(result.effect)}
+
+    def chart(self) -> "altair.TopLevelMixin":
+        """The overall effect of each variable."""
+        from unpooled.report.charts import forest
+
+        rows = [
+            (r.value, sum(c.ranks.n_x + c.ranks.n_y for c in r.centers), r.effect)
+            for r in self.results
+            if r.effect is not None
+        ]
+        x, y = self.results[0].groups
+        return forest(rows, None, f"P({y} > {x})")
+
+    def columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row a variable."""
+        rows = [
+            [
+                r.value,
+                r.test.method,
+                *p,
+                *(("–", "–") if r.effect is None else interval_cells(r.effect)),
+            ]
+            for r, p in zip(self.results, self.p_cells(), strict=True)
+        ]
+        x, y = self.results[0].groups
+        adjusted = ["p", "Holm", "Benjamini-Hochberg"]
+        return ["variable", "method", *adjusted, f"P({y} > {x})", "95 % interval"], rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +259,7 @@ class SeveralQuantiles:
         return str(page.items("Refused", map(refusal_sentence, self.refusals)))
 
 
-def joint_record(results: Sequence[CompareResult | QuantilesResult]) -> Record:
+def joint_record(results: Sequence[CompareResult | GroupsResult | QuantilesResult]) -> Record:
     """The circumstances of several results together."""
     received = dict.fromkeys(release for r in results for release in r.record.releases)
     return replace(results[0].record, releases=Releases(tuple(received)))

@@ -1,0 +1,51 @@
+"""Compare two groups or more: which analysis answers depends on how many groups there are."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from unpooled.analyses.asking import Request
+from unpooled.analyses.compare import (
+    METHODS,
+    check_alternative,
+    check_methods,
+    name_groups,
+    run_compare,
+)
+from unpooled.analyses.groups import run_groups
+from unpooled.coordinator import Coordinator
+from unpooled.errors import InputError
+from unpooled.maths.mann_whitney import Alternative
+from unpooled.messages import Limits
+from unpooled.results.compare import CompareResult
+from unpooled.results.groups import GroupsResult
+
+
+def run_comparison(
+    coordinator: Coordinator,
+    request: Request,
+    ordered: bool,
+    alternative: Alternative,
+    method: str | Sequence[str],
+    shape: tuple[int | None, Limits],
+) -> CompareResult | GroupsResult:
+    """Two groups by Mann-Whitney; more, or ordered ones, by tests of several groups."""
+    check_methods(method, METHODS)
+    check_alternative(alternative)
+    _check_ordered(ordered, request)
+    request, rounds = name_groups(coordinator, request)
+    result: CompareResult | GroupsResult
+    if ordered or len(request.groups or ()) > 2:
+        result = run_groups(coordinator, request, ordered, alternative, method, shape)
+    else:
+        result = run_compare(coordinator, request, alternative, method, *shape)
+    return replace(result, rounds=result.rounds + rounds)
+
+
+def _check_ordered(ordered: bool, request: Request) -> None:
+    if not isinstance(ordered, bool):
+        raise InputError(f"ordered must be True or False, got {ordered!r}")
+    if ordered and request.groups is None:
+        raise InputError(
+            "ordered needs groups, from the lowest to the highest. "
+            "Hint: groups=('none', 'low', 'high'), ordered=True"
+        )

@@ -1,0 +1,297 @@
+"""Compare several groups: Kruskal-Wallis or, if ordered, Jonckheere-Terpstra; then every pair."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from unpooled.analyses.asking import Request, explain, refuse, take_attendance
+from unpooled.analyses.compare import BY_CENTER, check_methods
+from unpooled.analyses.table import run_table
+from unpooled.cohort import Selection
+from unpooled.coordinator import Coordinator
+from unpooled.errors import InputError, RefusedError
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.effect import heterogeneity, overall_effect
+from unpooled.maths.group_ranks import (
+    GroupRankStatistics,
+    GroupTest,
+    linked_groups,
+    rank_variance,
+    tied_people,
+    trend_variance,
+)
+from unpooled.maths.jonckheere import trend_fisher, trend_sum, trend_table, trend_weighted
+from unpooled.maths.kruskal_wallis import (
+    kruskal_fisher,
+    kruskal_sum,
+    kruskal_table,
+    kruskal_weighted,
+)
+from unpooled.maths.mann_whitney import (
+    Alternative,
+    RankStatistics,
+    TestResult,
+    rank_statistics,
+    table_test,
+)
+from unpooled.maths.moments import SD_NEEDS, telling_values
+from unpooled.maths.multiplicity import holm
+from unpooled.messages import (
+    GroupRanks,
+    GroupRanksQuestion,
+    Limits,
+    PairRanks,
+    RankedGroup,
+    Reason,
+    Refusal,
+)
+from unpooled.results.groups import CenterGroups, GroupsResult, PairComparison
+from unpooled.results.refusals import center_refusals
+from unpooled.results.table import TableResult
+
+Pair = tuple[str, str]
+KRUSKAL = {"weighted": kruskal_weighted, "sum": kruskal_sum, "fisher": kruskal_fisher}
+TREND = {"weighted": trend_weighted, "sum": trend_sum, "fisher": trend_fisher}
+METHODS = (*KRUSKAL, "table")
+
+# --- at a center -------------------------------------------------------------------------------
+
+
+def telling_groups(selection: Selection, question: GroupRanksQuestion) -> Selection:
+    """The groups without those that take so few values that ranks would tell on people."""
+    values = dict(zip(selection.groups, selection.values(), strict=True))
+    few = {g for g, own in values.items() if 0 < telling_values(own, selection.rule.k) < SD_NEEDS}
+    named = question.groups is not None  # a group that nobody named stays unnamed
+    refusals = [Refusal(reason=Reason.FEW_VALUES, name=g if named else None) for g in sorted(few)]
+    people = {group: n for group, n in selection.people.items() if group not in few}
+    return replace(selection, people=people, refusals=(*selection.refusals, *refusals))
+
+
+def summarise_group_ranks(selection: Selection, ordered: bool) -> GroupRanks:
+    """How each two groups compare, and the variances of the ranks of all of them."""
+    values = dict(zip(selection.groups, selection.values(), strict=True))
+    groups = tuple(
+        RankedGroup(group=group, n=len(own), values=telling_values(own, selection.rule.k))
+        for group, own in values.items()
+    )
+    tied = tied_people(list(values.values()))
+    sizes = np.array([len(own) for own in values.values()], dtype=np.float64)
+    return GroupRanks(
+        groups=groups,
+        pairs=tuple(_pair(x, y, values) for x, y in combinations(values, 2)),
+        rank_variance=rank_variance(tied),
+        trend_variance=trend_variance(sizes, tied) if ordered else None,
+    )
+
+
+def _pair(x: str, y: str, values: Mapping[str, FloatArray]) -> PairRanks:
+    ranks = rank_statistics(values[x], values[y])
+    return PairRanks(
+        x=x, y=y, u=ranks.u, variance=ranks.variance, effect_variance=ranks.effect_variance
+    )
+
+
+# --- at the coordinator ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Center:
+    """What a center said: its groups together, and its pairs of them."""
+
+    ranks: GroupRankStatistics
+    pairs: Mapping[Pair, RankStatistics]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tests:
+    """The tests of one question: of a trend in this direction, or of any difference."""
+
+    ordered: bool
+    alternative: Alternative
+
+    def by_center(self, method: str, centers: Sequence[GroupRankStatistics]) -> GroupTest:
+        if self.ordered:
+            return TREND[method](centers, self.alternative)
+        return KRUSKAL[method](centers)
+
+    def by_table(self, counts: FloatArray) -> GroupTest:
+        return trend_table(counts, self.alternative) if self.ordered else kruskal_table(counts)
+
+    def pair(
+        self, method: str, ranks: Sequence[RankStatistics], counts: FloatArray | None
+    ) -> TestResult | None:
+        """By this method; by the table where no center has both groups; None where none can."""
+        if method in BY_CENTER and ranks:
+            return BY_CENTER[method](ranks, self.alternative)
+        if counts is None or not all(counts.sum(axis=1) > 0):
+            return None
+        return table_test(counts[0], counts[1], self.alternative)
+
+
+def run_groups(
+    coordinator: Coordinator,
+    request: Request,
+    ordered: bool,
+    alternative: Alternative,
+    method: str | Sequence[str],
+    shape: tuple[int | None, Limits],
+) -> GroupsResult:
+    """One parallel round for the centers' ranks; the chain only for the table."""
+    methods = check_methods(method, METHODS)
+    if alternative != "two-sided" and not ordered:
+        raise InputError(
+            f"alternative must be two-sided for {len(request.groups or ())} groups, "
+            f"got {alternative!r}. Hint: ordered=True asks whether they rise or fall in their order"
+        )
+    refusals: list[tuple[str, Refusal]] = []
+    centers = _ask_group_ranks(coordinator, request, ordered, refusals)
+    rounds = 1 + _check_groups(coordinator, request, centers)
+    table = None
+    if "table" in methods:
+        table = _ask_table(coordinator, request, methods, shape)
+        rounds += 0 if table is None else table.rounds
+    elif not centers:
+        hint = "Hint: method='table' needs no center that can compare the groups by itself."
+        explain(coordinator, request, refusals, hint)
+    tests = _Tests(ordered, alternative)
+    return _combine(request, tests, methods, centers, table, refusals, rounds)
+
+
+def _ask_group_ranks(
+    coordinator: Coordinator,
+    request: Request,
+    ordered: bool,
+    refusals: list[tuple[str, Refusal]],
+) -> dict[str, _Center]:
+    round_ = coordinator.ask(GroupRanksQuestion(**request.fields, ordered=ordered), GroupRanks)
+    refusals += round_.refusals
+    centers = {}
+    for center, said in round_.aggregates.items():
+        try:
+            centers[center] = _read(said, request.groups or (), ordered)
+        except (KeyError, ValueError):
+            refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
+    return centers
+
+
+def _read(said: GroupRanks, groups: Sequence[str], ordered: bool) -> _Center:
+    """What a center said, in the order of the groups; raises where it makes no sense."""
+    people = {group.group: group.n for group in said.groups}
+    places = {group: place for place, group in enumerate(groups)}
+    if not people.keys() <= places.keys() or (ordered and said.trend_variance is None):
+        raise ValueError("a center must speak of the groups that were asked for")
+    pairs: dict[Pair, RankStatistics] = {}
+    for pair in said.pairs:
+        x, y, u = pair.x, pair.y, pair.u
+        if places[x] > places[y]:
+            x, y, u = y, x, -u
+        own = RankStatistics(people[x], people[y], u, pair.variance, pair.effect_variance)
+        pairs[x, y] = own
+    ranks = GroupRankStatistics.of_pairs(
+        [people.get(group, 0) for group in groups],
+        {(places[x], places[y]): own.u for (x, y), own in pairs.items()},
+        said.rank_variance,
+        said.trend_variance,
+    )
+    return _Center(ranks, pairs)
+
+
+def _check_groups(
+    coordinator: Coordinator, request: Request, centers: Mapping[str, _Center]
+) -> int:
+    """Raise where a group is nowhere; how many rounds it took to find out."""
+    ranked = {group for center in centers.values() for pair in center.pairs for group in pair}
+    if ranked == set(request.groups or ()):
+        return 0
+    take_attendance(coordinator, request)
+    return 1
+
+
+def _ask_table(
+    coordinator: Coordinator,
+    request: Request,
+    methods: Sequence[str],
+    shape: tuple[int | None, Limits],
+) -> TableResult | None:
+    try:
+        return run_table(coordinator, request, *shape)
+    except RefusedError:
+        if len(methods) == 1:
+            raise
+        return None
+
+
+def _combine(
+    request: Request,
+    tests: _Tests,
+    methods: Sequence[str],
+    centers: Mapping[str, _Center],
+    table: TableResult | None,
+    refusals: Sequence[tuple[str, Refusal]],
+    rounds: int,
+) -> GroupsResult:
+    groups = request.groups or ()
+    ranks = [center.ranks for center in centers.values()]
+    found = [tests.by_center(m, ranks) for m in methods if m in KRUSKAL and ranks]
+    if table is not None and np.count_nonzero(table.counts.sum(axis=1)) > 1:
+        found.append(tests.by_table(table.counts))
+    if not found:
+        refuse(refusals)
+    told = center_refusals(refusals)
+    if table is not None:
+        told = tuple(dict.fromkeys((*told, *table.refusals)))
+    result = GroupsResult(
+        value=request.variable,
+        by=request.by or "",
+        where=request.where,
+        groups=groups,
+        ordered=tests.ordered,
+        alternative=tests.alternative,
+        methods=tuple(found),
+        pairs=(),
+        centers=tuple(
+            CenterGroups(name, groups, c.ranks, c.pairs, tests.by_center("weighted", [c.ranks]))
+            for name, c in centers.items()
+        ),
+        linked=_linked(groups, ranks),
+        refusals=told,
+        table=table,
+        rounds=rounds,
+    )
+    return replace(result, pairs=_pairs(tests, result))
+
+
+def _linked(
+    groups: tuple[str, ...], ranks: Sequence[GroupRankStatistics]
+) -> tuple[tuple[str, ...], ...]:
+    """Which groups are compared within centers; all of them where everybody is tied."""
+    if not any(center.rank_variance for center in ranks):
+        return (groups,)
+    return tuple(tuple(groups[place] for place in block) for block in linked_groups(ranks))
+
+
+def _pairs(tests: _Tests, result: GroupsResult) -> tuple[PairComparison, ...]:
+    """Every two groups, by the method of the result's own test, with Holm's adjustment."""
+    pairs = [_pair_comparison(tests, result, x, y) for x, y in combinations(result.groups, 2)]
+    tested = [pair for pair in pairs if pair.test is not None]
+    adjusted = holm([pair.test.log_p for pair in tested if pair.test is not None])
+    by_groups = {pair.groups: float(p) for pair, p in zip(tested, adjusted, strict=True)}
+    return tuple(replace(pair, log_holm=by_groups.get(pair.groups)) for pair in pairs)
+
+
+def _pair_comparison(tests: _Tests, result: GroupsResult, x: str, y: str) -> PairComparison:
+    ranks = [center.pairs[x, y] for center in result.centers if (x, y) in center.pairs]
+    counts = None
+    if result.table is not None:
+        rows = [result.groups.index(x), result.groups.index(y)]
+        counts = result.table.counts[rows]
+    return PairComparison(
+        groups=(x, y),
+        ranks=tuple(ranks),
+        test=tests.pair(result.test.method, ranks, counts),
+        log_holm=None,
+        effect=overall_effect(ranks) if ranks else None,
+        heterogeneity=heterogeneity(ranks) if ranks else None,
+    )

@@ -1,0 +1,295 @@
+"""A comparison of several groups, as the analyst holds it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unpooled.maths.effect import Heterogeneity, Interval, center_effect
+from unpooled.maths.group_ranks import GroupRankStatistics, GroupTest
+from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
+from unpooled.report.html import Html
+from unpooled.report.page import Figure, Section
+from unpooled.report.text import columns_text, number, p_text
+from unpooled.results.compare import RECOMMENDED, heterogeneity_dict, interval_cells, interval_dict
+from unpooled.results.quantiles import table_quantiles
+from unpooled.results.record import Record
+from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
+from unpooled.results.reporting import write_report
+from unpooled.results.table import TableResult
+
+if TYPE_CHECKING:
+    import altair
+
+LOG10 = math.log(10)
+
+
+@dataclass(frozen=True, slots=True)
+class PairComparison:
+    """Two of the groups: x is groups[0], y is groups[1]; None is what nobody can tell."""
+
+    groups: tuple[str, str]
+    ranks: tuple[RankStatistics, ...]  # of the centers that have both
+    test: TestResult | None
+    log_holm: float | None  # the logarithm of Holm's p-value over all pairs
+    effect: Interval | None  # P(Y > X) + ½P(Y = X)
+    heterogeneity: Heterogeneity | None
+
+    @property
+    def label(self) -> str:
+        """What the effect is the probability of."""
+        return f"P({self.groups[1]} > {self.groups[0]})"
+
+    @property
+    def people(self) -> int:
+        """The people of both groups at the centers that have both."""
+        return sum(own.n_x + own.n_y for own in self.ranks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The pair as plain values."""
+        test, adjusted, differ = self.test, self.log_holm, self.heterogeneity
+        return {
+            "groups": list(self.groups),
+            "method": None if test is None else test.method,
+            "statistic": None if test is None else test.statistic,
+            "p_value": None if test is None else test.p_value,
+            "log10_p": None if test is None else test.log10_p,
+            "p_holm": None if adjusted is None else math.exp(adjusted),
+            "log10_p_holm": None if adjusted is None else adjusted / LOG10,
+            "note": None if test is None else test.note,
+            "effect": None if self.effect is None else interval_dict(self.effect),
+            "heterogeneity": None if differ is None else heterogeneity_dict(differ),
+            "centers": len(self.ranks),
+        }
+
+    def cells(self) -> list[str]:
+        """The pair as a row of a table."""
+        return [
+            self.label,
+            *(("–", "–") if self.effect is None else interval_cells(self.effect)),
+            "–" if self.test is None else p_text(self.test.log10_p).removeprefix("= "),
+            "–" if self.log_holm is None else p_text(self.log_holm / LOG10).removeprefix("= "),
+            "–" if self.heterogeneity is None else f"{self.heterogeneity.i2:.0%}",
+            str(len(self.ranks)) if self.ranks or self.test is None else "table",
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CenterGroups:
+    """One center's own comparison of the groups that it has."""
+
+    center: str
+    groups: tuple[str, ...]
+    ranks: GroupRankStatistics
+    pairs: Mapping[tuple[str, str], RankStatistics]
+    test: GroupTest
+
+    def to_dict(self) -> dict[str, Any]:
+        """The center's comparison as plain values; null is a group that it does not compare."""
+        sized = zip(self.groups, self.ranks.sizes, self.ranks.mean_ranks, strict=True)
+        return {
+            "center": self.center,
+            "groups": [
+                {"group": group, "n": int(n), "mean_rank": float(rank)}
+                for group, n, rank in sized
+                if n > 0
+            ],
+            "statistic": self.test.statistic,
+            "df": self.test.df,
+            "p_value": self.test.p_value,
+            "log10_p": self.test.log10_p,
+            "pairs": [
+                {"groups": list(pair), "u": own.u, "effect": interval_dict(center_effect(own))}
+                for pair, own in self.pairs.items()
+            ],
+        }
+
+    def cells(self) -> list[str]:
+        """The center as a row of a table."""
+        sizes = [str(int(n)) if n else "–" for n in self.ranks.sizes]
+        p = p_text(self.test.log10_p).removeprefix("= ")
+        return [self.center, *sizes, number(self.test.statistic), p]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsResult:
+    """Several groups compared: by Kruskal and Wallis or, if ordered, by Jonckheere and Terpstra."""
+
+    value: str
+    by: str
+    where: str | None
+    groups: tuple[str, ...]
+    ordered: bool
+    alternative: Alternative
+    methods: tuple[GroupTest, ...]
+    pairs: tuple[PairComparison, ...]
+    centers: tuple[CenterGroups, ...]
+    linked: tuple[tuple[str, ...], ...]  # groups that centers compare with each other
+    refusals: tuple[CenterRefusal, ...]
+    table: TableResult | None
+    rounds: int
+    record: Record = field(default_factory=Record)
+
+    @property
+    def recommended(self) -> str:
+        """The method to rely on."""
+        return RECOMMENDED if self.centers and len(self.linked) == 1 else "table"
+
+    @property
+    def why(self) -> str:
+        """One sentence on the recommendation."""
+        if not self.centers:
+            return "No center could compare the groups by itself; only the table can."
+        if len(self.linked) > 1:
+            apart = " | ".join(", ".join(block) for block in self.linked)
+            return (
+                f"No center compares groups across these bars: {apart}. The center methods say "
+                "nothing about such differences; only the table does."
+            )
+        if len(self.centers) == 1:
+            return "With one center, weighted and sum are the same test of that center."
+        return (
+            "Weighted has the most power where the effects are alike at all centers, and treats "
+            "each center as a block; Fisher does not keep its level where effects differ."
+        )
+
+    @property
+    def test(self) -> GroupTest:
+        """The test that was asked for; of several, the recommended one if it is among them."""
+        found = {test.method: test for test in self.methods}
+        return found.get(self.recommended, self.methods[0])
+
+    @property
+    def test_name(self) -> str:
+        """Whose test it is."""
+        return "jonckheere-terpstra" if self.ordered else "kruskal-wallis"
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of `test`."""
+        return self.test.p_value
+
+    @property
+    def log10_p(self) -> float:
+        """The decimal logarithm of `p_value`, which does not underflow."""
+        return self.test.log10_p
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain values."""
+        return {
+            "value": self.value,
+            "by": self.by,
+            "where": self.where,
+            "groups": list(self.groups),
+            "ordered": self.ordered,
+            "test": self.test_name,
+            "alternative": self.alternative,
+            "recommended": self.recommended,
+            "why": self.why,
+            "methods": [
+                {
+                    "method": test.method,
+                    "statistic": test.statistic,
+                    "df": test.df,
+                    "p_value": test.p_value,
+                    "log10_p": test.log10_p,
+                    "note": test.note,
+                }
+                for test in self.methods
+            ],
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "centers": [center.to_dict() for center in self.centers],
+            "linked": [list(block) for block in self.linked],
+            "refusals": [refusal.to_dict() for refusal in self.refusals],
+            "rounds": self.rounds,
+        }
+
+    def chart(self) -> "altair.TopLevelMixin":
+        """The charts of the report, one below the other."""
+        import altair
+
+        charts: Any = [f.chart for section in self.sections() for f in section.figures]
+        return charts[0] if len(charts) == 1 else altair.vconcat(*charts)
+
+    def forest(self) -> "altair.TopLevelMixin":
+        """The forest plot: the effect of each pair over all centers."""
+        from unpooled.report.charts import forest
+
+        rows = [(p.label, p.people, p.effect) for p in self.pairs if p.effect is not None]
+        return forest(rows, None, f"probability, {self.record.label(self.value)}")
+
+    def sections(self) -> list[Section]:
+        """The parts of a report: the comparison and, where there is a table, what it shows."""
+        figures = []
+        if self.centers:
+            caption = "The effect of each pair of groups; ½ (dashed) means no difference."
+            figures.append(Figure(self.forest(), caption))
+        body = self._body()
+        if self.table is None:
+            body = body.paragraph('Distributions and quantiles are shown with method="all".')
+        whole = [Section("Comparison", body, figures)]
+        if self.table is not None:
+            whole += self.table.sections()
+            whole.append(table_quantiles(self.table).section())
+        return whole
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report to one HTML file."""
+        return write_report(path, self.title, self.sections(), self.record, self.refusals)
+
+    def _body(self) -> Html:
+        body = Html().table(*self.method_columns()).paragraph(self.why)
+        body = body.table(*self.pair_columns()).paragraph(self.pair_sentence())
+        return body.table(*self.center_columns()) if self.centers else body
+
+    def __str__(self) -> str:
+        lines = [self.title, columns_text(*self.method_columns()), self.why]
+        lines += [f"\n{columns_text(*self.pair_columns())}", self.pair_sentence()]
+        if self.centers:
+            lines.append(f"\n{columns_text(*self.center_columns())}")
+        return "\n".join(lines) + refusals_text(self.refusals)
+
+    def _repr_html_(self) -> str:
+        page = Html(f"{Html().heading(self.title)}{self._body()}")
+        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
+
+    @property
+    def title(self) -> str:
+        """What was compared."""
+        where = f", where {self.where}" if self.where is not None else ""
+        asked = "do they differ"
+        if self.ordered:
+            words = {"two-sided": "rise or fall", "greater": "rise", "less": "fall"}
+            asked = f"does it {words[self.alternative]} in this order"
+        return f"{self.value} by {self.by}{where}: {', '.join(self.groups)}: {asked}?"
+
+    def method_columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per method."""
+        rows = [
+            [
+                test.method + (" (recommended)" if test.method == self.recommended else ""),
+                number(test.statistic),
+                "–" if test.df is None else str(test.df),
+                p_text(test.log10_p).removeprefix("= "),
+                test.note or "",
+            ]
+            for test in self.methods
+        ]
+        return [self.test_name, "statistic", "df", "p", "note"], rows
+
+    def pair_columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per pair of groups."""
+        header = ["pair", "effect", "95 % interval", "p", "Holm", "I²", "centers"]
+        return header, [pair.cells() for pair in self.pairs]
+
+    def pair_sentence(self) -> str:
+        """Which test the pairs have."""
+        return (
+            f"Pairs by the Mann-Whitney test, {self.test.method}; Holm's p-values hold for all "
+            f"{len(self.pairs)} together."
+        )
+
+    def center_columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per center."""
+        return ["center", *self.groups, "statistic", "p"], [c.cells() for c in self.centers]
