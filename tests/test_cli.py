@@ -65,6 +65,26 @@ def test_one_file_with_a_column_that_names_the_center(
     assert "2 centers" in text
 
 
+def test_three_groups_and_their_trend(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = "\n".join(f"{i * 7 % 90 + 9 * (i % 3)},{'abc'[i % 3]},{i % 2}" for i in range(180))
+    (tmp_path / "all.csv").write_text(f"v,g,center\n{rows}\n")
+    asked = ["compare", "v", "--centers", str(tmp_path / "all.csv"), "--center-column", "center"]
+    text = run(capsys, *asked, "--by", "g")
+    assert "v by g: a, b, c: do they differ?" in text
+    assert "kruskal-wallis" in text
+    assert "P(c > a)" in text
+    order = ["--by", "g", "--groups", "a", "b", "c", "--ordered", "--alternative", "greater"]
+    chart, report = tmp_path / "pairs.svg", tmp_path / "page.html"
+    made = ["--json", "--chart", str(chart), "--report", str(report)]
+    told = json.loads(run(capsys, *asked, *order, *made))
+    assert told["test"] == "jonckheere-terpstra"
+    assert [row["method"] for row in told["methods"]] == ["weighted", "sum", "fisher", "table"]
+    assert told["methods"][0]["p_value"] < 0.05
+    assert "<svg" in chart.read_text()
+    assert "jonckheere-terpstra" in report.read_text()
+    assert "ordered needs groups" in fail(capsys, *asked, "--by", "g", "--ordered")
+
+
 def test_centers_can_be_named(capsys: pytest.CaptureFixture[str], hospitals: list[str]) -> None:
     one, two = hospitals[:2]
     asked = ["describe", "crp", "--centers", f"North={one}", f"South={two}", "--json"]

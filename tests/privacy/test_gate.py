@@ -25,6 +25,8 @@ from unpooled.messages import (
     GroupMoments,
     GroupPools,
     GroupPowers,
+    GroupRanks,
+    GroupRanksQuestion,
     GroupTables,
     JoinQuestion,
     LatticeQuestion,
@@ -34,9 +36,11 @@ from unpooled.messages import (
     Moments,
     MomentsQuestion,
     Named,
+    PairRanks,
     Powers,
     PowersQuestion,
     Question,
+    RankedGroup,
     Ranks,
     RanksQuestion,
     Reason,
@@ -98,6 +102,27 @@ def ranks(n_x: int = 10, values_y: int = 0, u: float = 3.0, variance: float = 5.
     )
 
 
+def group_ranks(
+    n: tuple[int, ...] = (10, 12, 14),
+    values: int = 0,
+    u: float = 3.0,
+    variance: float = 5.0,
+    pairs: tuple[str, ...] = ("ab", "ac", "bc"),
+    rank_variance: float = 9.0,
+    trend_variance: float | None = None,
+) -> GroupRanks:
+    groups = zip("abc", n, (0, 0, values), strict=False)
+    return GroupRanks(
+        groups=tuple(RankedGroup(group=g, n=people, values=v) for g, people, v in groups),
+        pairs=tuple(
+            PairRanks(x=pair[0], y=pair[1], u=u, variance=variance, effect_variance=0.1)
+            for pair in pairs
+        ),
+        rank_variance=rank_variance,
+        trend_variance=trend_variance,
+    )
+
+
 def powers(
     n: int = 30, values: int = 0, rare: int = 0, means: tuple[float, ...] = (1.0, 2.0)
 ) -> Powers:
@@ -147,6 +172,8 @@ INNER: Any = {
     "dominated": (None, False, None),
 }
 RANKS = RanksQuestion(variable="los", by="arm", groups=("a", "b"))
+GROUPS = GroupRanksQuestion(variable="los", by="arm", groups=("a", "b", "c"))
+TREND = GroupRanksQuestion(variable="los", by="arm", groups=("a", "b", "c"), ordered=True)
 POWERS = PowersQuestion(variable="los", lambdas=(0.0, 1.0))
 LOSSES = Losses(groups=(GroupLoss(group="all", n=30, loss=(1.0,), below=(1.0,), at_most=(1.0,)),))
 LEGAL: list[tuple[Question, Aggregate]] = [
@@ -158,6 +185,9 @@ LEGAL: list[tuple[Question, Aggregate]] = [
     (TableQuestion(variable="los", limits="natural"), table(10, 10, lower=0.0)),
     (JOIN, pools((1, 1, 1, 1), (10, 12, 11, 10), 3.0)),
     (RANKS, ranks()),
+    (GROUPS, group_ranks()),
+    (GROUPS, group_ranks((10, 12), pairs=("ab",))),
+    (TREND, group_ranks(trend_variance=7.0)),
     (POWERS, powers()),
     (LATTICE, cells(10, 10, 12)),
     (LATTICE, cells(20)),
@@ -218,6 +248,21 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (RANKS, ranks(values_y=7), "need 8 different values"),
     (RANKS, ranks(u=101.0), "number of pairs"),
     (RANKS, ranks(variance=-1.0), "not negative"),
+    (GROUPS, group_ranks((10, 9, 14)), "at least 10"),
+    (GROUPS, group_ranks(values=7), "need 8 different values in every group"),
+    (GROUPS, group_ranks(values=1), "need 8 different values in every group"),
+    (GROUPS, group_ranks(u=121.0), "number of pairs"),
+    (GROUPS, group_ranks(variance=-1.0), "not negative"),
+    (GROUPS, group_ranks(rank_variance=-1.0), "not negative"),
+    (GROUPS, group_ranks(pairs=("ab", "ac")), "one pair for each two"),
+    (GROUPS, group_ranks((10, 12), pairs=("ab", "ac")), "one pair for each two"),
+    (GROUPS, group_ranks((10,), pairs=()), "at least two"),
+    (GROUPS, group_ranks(trend_variance=7.0), "was not asked for"),
+    (TREND, group_ranks(trend_variance=-7.0), "not negative"),
+    (GROUPS, ranks(), "not asked for"),
+    (RANKS, group_ranks(), "not asked for"),
+    (GroupRanksQuestion(variable="los", by="arm", groups=("a", "b")), group_ranks(), "be named"),
+    (GroupRanksQuestion(variable="los", by="arm", k=20), group_ranks(), "at least 20"),
     (POWERS, powers(n=29), "2 powers need 30 people"),
     (POWERS, powers(values=2), "need 8 different values"),
     (POWERS, powers(values=8, rare=29), "rare values"),
@@ -356,13 +401,13 @@ def test_an_aggregate_without_a_rule_fails_type_checking(tmp_path: Path) -> None
     shutil.copytree(Path(__file__).parents[2] / "src" / "unpooled", package)
     messages = package / "messages.py"
     text = messages.read_text()
-    union = "\nAggregate = (\n    Catalogue |"
+    union = "\nAggregate = (\n    Catalogue"
     assert union in text
     messages.write_text(
         text.replace(
             union,
             f'\nclass Extremes(Message, tag="extremes", tag_field="say"):\n    '
-            f"highest: float\n\n{union} Extremes |",
+            f"highest: float\n\n{union} | Extremes",
         )
     )
     checked = subprocess.run(

@@ -1,0 +1,147 @@
+"""Trends: SciPy's Kendall test, a published example, and every permutation."""
+
+from itertools import permutations
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from tests.maths.test_kruskal_wallis import Groups, counts, draw, people, ranks
+from unpooled.maths.group_ranks import GroupRankStatistics, trend_variance
+from unpooled.maths.jonckheere import trend_fisher, trend_sum, trend_table, trend_weighted
+from unpooled.maths.mann_whitney import (
+    Alternative,
+    fisher_test,
+    rank_statistics,
+    sum_test,
+    weighted_test,
+)
+
+ALTERNATIVES = get_args(Alternative)
+
+
+def j_of(groups: Groups) -> float:
+    """J, pair by pair of people."""
+    return float(
+        sum(
+            np.sign(b - a)
+            for i, own in enumerate(groups)
+            for later in groups[i + 1 :]
+            for a in own
+            for b in later
+        )
+    )
+
+
+def kendall_p(groups: Groups) -> float:
+    """Kendall's test of values against the place of their group is the same test."""
+    place = np.repeat(np.arange(len(groups)), [len(own) for own in groups])
+    found = stats.kendalltau(place, np.concatenate(groups), method="asymptotic")
+    return float(found.pvalue)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("sizes", [(12, 20), (12, 15, 20), (30, 10, 10, 50, 12)])
+def test_one_center_is_kendalls_test_of_scipy(sizes: tuple[int, ...], ties: bool) -> None:
+    groups = draw(np.random.default_rng(4), sizes, ties)
+    for test in (
+        trend_weighted([ranks(groups)], "two-sided"),
+        trend_sum([ranks(groups)], "two-sided"),
+        trend_table(counts(groups), "two-sided"),
+    ):
+        assert test.p_value == pytest.approx(kendall_p(groups), rel=1e-10)
+        assert test.df is None
+
+
+def test_the_published_example() -> None:
+    """Hollander, Wolfe, Chicken, example 6.2: J = 79 and its variance 150.29, with ties."""
+    groups = [[40, 35, 38, 43, 44, 41], [38, 40, 47, 44, 40, 42], [48, 40, 45, 43, 46, 44]]
+    own = ranks(groups)
+    assert own.trend_variance is not None
+    assert (j_of(groups) + 108) / 2 == 79
+    assert own.trend_variance / 4 == pytest.approx(150.29, abs=0.005)
+    assert trend_table(counts(groups), "greater").statistic == pytest.approx(2.04, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("values", "sizes"),
+    [
+        ([1, 2, 3, 4, 5, 6, 7], (3, 2, 2)),
+        ([1, 2, 2, 3, 3, 3, 4], (3, 2, 2)),
+        ([1, 1, 1, 2, 2, 2, 2], (2, 2, 3)),
+        ([1, 1, 2, 3, 3, 5], (1, 2, 1, 2)),
+    ],
+)
+def test_mean_and_variance_are_those_of_every_permutation(
+    values: list[int], sizes: tuple[int, ...]
+) -> None:
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    found = [
+        j_of([np.array(values)[np.array(order) == g] for g in range(len(sizes))])
+        for order in set(permutations(labels.tolist()))
+    ]
+    _, tied = np.unique(values, return_counts=True)
+    assert np.mean(found) == pytest.approx(0, abs=1e-12)
+    expected = trend_variance(np.array(sizes, dtype=float), tied.astype(float))
+    assert np.var(found) == pytest.approx(expected, rel=1e-12)
+
+
+def test_p_values_agree_with_permutations_within_centers() -> None:
+    random = np.random.default_rng(11)
+    sizes = [(10, 12, 11), (15, 0, 10), (12, 10, 10)]
+    centers = [draw(random, own, True) for own in sizes]
+    observed = trend_sum([ranks(groups) for groups in centers], "greater")
+    at_least = 0
+    for _ in range(2000):
+        j = 0.0
+        for groups, own in zip(centers, sizes, strict=True):
+            mixed = np.split(random.permutation(np.concatenate(groups)), np.cumsum(own)[:-1])
+            j += np.triu(ranks(mixed).u, 1).sum()
+        at_least += j >= sum(j_of(groups) for groups in centers)
+    assert observed.p_value == pytest.approx(at_least / 2000, abs=0.02)
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@pytest.mark.parametrize("ties", [False, True])
+def test_two_groups_give_the_mann_whitney_tests(alternative: Any, ties: bool) -> None:
+    random = np.random.default_rng(7)
+    centers = [draw(random, sizes, ties) for sizes in ((12, 20), (35, 11), (10, 60))]
+    pairs = [rank_statistics(np.sort(x), np.sort(y)) for x, y in centers]
+    several = [ranks(groups) for groups in centers]
+    for test, pair in (
+        (trend_weighted, weighted_test),
+        (trend_sum, sum_test),
+        (trend_fisher, fisher_test),
+    ):
+        found, expected = test(several, alternative), pair(pairs, alternative)
+        assert found.statistic == pytest.approx(expected.statistic, rel=1e-10)
+        assert found.log_p == pytest.approx(expected.log_p, rel=1e-10)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(people, min_size=3, max_size=3), min_size=1, max_size=3))
+def test_the_order_turned_round_turns_the_sign(centers: list[Groups]) -> None:
+    one = trend_weighted([ranks(groups) for groups in centers], "greater")
+    other = trend_weighted([ranks(groups[::-1]) for groups in centers], "less")
+    assert other.statistic == pytest.approx(-one.statistic, rel=1e-9, abs=1e-12)
+    assert other.log_p == pytest.approx(one.log_p, rel=1e-9, abs=1e-12)
+    bent = [[np.array(own) ** 3 for own in groups] for groups in centers]
+    assert trend_weighted([ranks(groups) for groups in bent], "greater") == one
+
+
+def test_everybody_alike_gives_one_with_a_note_and_tiny_p_values_stay_finite() -> None:
+    tied = ranks([np.ones(10), np.ones(12), np.ones(14)])
+    for test in (trend_weighted, trend_sum, trend_fisher):
+        assert test([tied], "greater").p_value == 1.0
+        assert test([tied], "greater").note == "all values are tied: nothing to test, p = 1"
+    apart = trend_table(np.kron(np.eye(4), np.full(5, 1000.0)), "greater")
+    assert -1e5 < apart.log10_p < -300
+
+
+def test_a_trend_needs_its_variance() -> None:
+    own = GroupRankStatistics.of_pairs([10, 10], {(0, 1): 5.0}, 1.0)
+    with pytest.raises(ValueError, match="trend_variance"):
+        trend_sum([own], "greater")
