@@ -427,7 +427,7 @@ def test_a_closed_federation_lets_go_of_its_ledgers(tmp_path: Path) -> None:
         with pytest.raises(LedgerError, match="one writer at a time"):
             Federation.local(frames, ledger=tmp_path)
     Federation.local(frames, ledger=tmp_path).close()
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".key", ".ledger"]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".key", ".ledger", ".memory"]
 
 
 class Garbage:

@@ -1,6 +1,7 @@
 """A center: rows, a policy, a ledger. It answers questions through its gate, and only so."""
 
 import logging
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import assert_never
@@ -13,12 +14,24 @@ from unpooled.analyses.parallel import summarise_lattice
 from unpooled.analyses.quantiles import summarise_losses, summarise_powers
 from unpooled.analyses.table import summarise_join, summarise_table
 from unpooled.boundary import keyed_weight
-from unpooled.cohort import Cohort, RefusedQuestion, Selection, find_cohort, select
+from unpooled.cohort import (
+    Cohort,
+    RefusedQuestion,
+    Selection,
+    find_cohort,
+    select,
+    units_of,
+    withhold,
+)
 from unpooled.errors import InputError, LedgerError, MessageError
 from unpooled.gate import Gate, Release
 from unpooled.keys import CenterKey
 from unpooled.ledger import Ledger
 from unpooled.maths.binning import Weight
+from unpooled.memory.history import WouldDiffer
+from unpooled.memory.memory import DataChanged, Memory
+from unpooled.memory.memory_file import MemoryFile, memory_path
+from unpooled.memory.proposal import Group, Proposal
 from unpooled.messages import (
     AboutPeople,
     Aggregate,
@@ -73,7 +86,14 @@ class Center:
         self._policy = policy
         self._secret = key.secret
         self._variables = dict(variables or {})
-        self._gate = Gate(name, policy, self.ledger, self._variables)
+        try:
+            file = MemoryFile(name, None if ledger is None else memory_path(ledger), self.ledger)
+        except LedgerError:
+            self.ledger.close()
+            raise
+        self._memory = Memory(policy.k, file, self._fingerprint)
+        self._gate = Gate(name, policy, self.ledger, self._variables, self._memory)
+        self._turn = threading.Lock()
         self._last: tuple[object, Cohort] | None = None
 
     def answer(self, payload: bytes) -> Release:
@@ -83,13 +103,23 @@ class Center:
         goes to the center's own log. Only a ledger that cannot be written stops the answer
         altogether: nothing leaves that is not recorded.
         """
+        with self._turn:  # each answer is judged beside the one before
+            return self._answer(payload)
+
+    def close(self) -> None:
+        """Let go of the files, so that another process may write them."""
+        self.ledger.close()
+        self._memory.close()
+
+    def _answer(self, payload: bytes) -> Release:
         try:
             question = decode_question(payload)
         except MessageError:
             _log.info("%s: a question could not be read", self.name, exc_info=True)
             return self._refuse(None, Refusal(reason=Reason.UNREADABLE_QUESTION))
         try:
-            return self._gate.release(question, self._summarise(question))
+            answer, proposal = self._summarise(question)
+            return self._gate.release(question, answer, proposal)
         except RefusedQuestion as refused:
             return self._refuse(question, refused.refusal)
         except LedgerError:
@@ -102,17 +132,37 @@ class Center:
         k = k_in_force(question, self._policy)
         return self._gate.release(question, Answer(k=k, aggregate=None, refusals=(refusal,)))
 
-    def _summarise(self, question: Question) -> Answer:
+    def _summarise(self, question: Question) -> tuple[Answer, Proposal | None]:
         k = k_in_force(question, self._policy)
         if isinstance(question, CatalogueQuestion):
-            return Answer(k=k, aggregate=summarise_catalogue(self._source, self._policy))
+            return Answer(k=k, aggregate=summarise_catalogue(self._source, self._policy)), None
         selection = select(self._cohort(question), question, self._policy)
         if isinstance(question, GroupRanksQuestion):
             selection = telling_groups(selection, question)
+        proposal = self._propose(question, selection)
+        selection = withhold(selection, question, proposal)
         alone = isinstance(question, RanksQuestion | GroupRanksQuestion)  # one has no answer
         answered = len(selection.groups) >= (2 if alone else 1)
         aggregate = self._aggregate(question, selection) if answered else None
-        return Answer(k=k, aggregate=aggregate, refusals=selection.refusals)
+        return Answer(k=k, aggregate=aggregate, refusals=selection.refusals), proposal
+
+    def _propose(self, question: AboutPeople, selection: Selection) -> Proposal:
+        """For whom an answer may speak, beside all that was told before."""
+        members = selection.cohort.members(selection.groups)
+        groups = [Group(g, *some) for g, some in zip(selection.groups, members, strict=True)]
+        nobody = units_of(self._source, self._policy)
+        missing = isinstance(question, MomentsQuestion)
+        k = selection.rule.k
+        try:
+            return self._memory.propose(question, k, nobody, groups, missing)
+        except WouldDiffer:
+            raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k) from None
+        except DataChanged:
+            raise RefusedQuestion(Reason.DATA_CHANGED, question.variable) from None
+
+    def _fingerprint(self, variable: str) -> str:
+        person = self._policy.person
+        return self._source.fingerprint(variable, *(() if person is None else (person,)))
 
     def _aggregate(
         self,

@@ -6,18 +6,20 @@ Nothing here leaves the center by itself.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isinf
 
 import numpy as np
 
 from unpooled import where
 from unpooled.errors import WhereError
-from unpooled.maths.arrays import FloatArray
+from unpooled.maths.arrays import BoolArray, FloatArray
 from unpooled.maths.binning import Rule
+from unpooled.memory.proposal import Proposal
+from unpooled.memory.units import Members, Units
 from unpooled.messages import EVERYBODY, CohortQuestion, Reason, Refusal
 from unpooled.policy import Policy, k_in_force, people_needed
-from unpooled.sources import Source, quote
+from unpooled.sources import ROW, Source, quote
 from unpooled.variables import Variable
 
 _NUMBERS: tuple[where.Kind, ...] = ("integer", "float", "boolean")
@@ -44,11 +46,12 @@ class Cohort:
     """The selected people of one variable, by group; values are read when first needed."""
 
     source: Source
-    people: str  # SQL: a row per person, columns v (value) and g (group)
+    people: str  # SQL: a row per person, columns v (value), g (group) and those that name it
     parameters: tuple[object, ...]
     declared: Variable
-    _sizes: dict[str, People] = field(default_factory=dict)
+    named: bool = False  # whether units have keys and owners; else they are rows
     _values: dict[str, FloatArray] = field(default_factory=dict)
+    _members: dict[str, tuple[Members, Members]] = field(default_factory=dict)
 
     def every_size(self) -> dict[str, People]:
         """Every group that is there, and how many people it has; no value is kept."""
@@ -61,13 +64,18 @@ class Cohort:
 
     def sizes(self, groups: Sequence[str]) -> list[People]:
         """How many people each group has."""
-        self._read(groups)
-        return [self._sizes[group] for group in groups]
+        members = self.members(groups)
+        return [People(n=len(present), missing=len(missing)) for present, missing in members]
 
     def values(self, groups: Sequence[str]) -> list[FloatArray]:
         """Each group's values, sorted."""
         self._read(groups)
         return [self._values[group] for group in groups]
+
+    def members(self, groups: Sequence[str]) -> list[tuple[Members, Members]]:
+        """Who belongs to each group, with a value and without."""
+        self._read(groups)
+        return [self._members[group] for group in groups]
 
     def _read(self, groups: Sequence[str]) -> None:
         """Read the groups that were not read before, in one query."""
@@ -75,18 +83,27 @@ class Cohort:
         if not new:
             return
         codes = " ".join(f"WHEN ? THEN {code}" for code in range(len(new)))
+        columns = "unit, owner" if self.named else "unit"
         read = self.source.fetch(
-            f"SELECT * FROM (SELECT coalesce(v, 'NaN'::DOUBLE) AS v, "
+            f"SELECT * FROM (SELECT coalesce(v, 'NaN'::DOUBLE) AS v, {columns}, "
             f"CAST(CASE g {codes} END AS SMALLINT) AS code FROM ({self.people})) "
             f"WHERE code IS NOT NULL",
             (*new, *self.parameters),
         )
         for code, group in enumerate(new):
-            own = read["v"][np.flatnonzero(read["code"] == code)]  # 3 × faster than a mask
+            found = np.flatnonzero(read["code"] == code)  # 3 × faster than a mask
+            own, units = read["v"][found], read["unit"][found]
+            owners = read["owner"][found] if self.named else None
+            self._members[group] = _by_presence(Members(units, owners), np.isnan(own))
             own.sort()  # missing values, which are NaN here, come last
-            n = len(own) - int(np.isnan(own).sum())
-            self._sizes[group] = People(n=n, missing=len(own) - n)
-            self._values[group] = own[:n]
+            self._values[group] = own[: len(self._members[group][0])]
+
+
+def _by_presence(members: Members, missing: BoolArray) -> tuple[Members, Members]:
+    """Those with a value, and those without."""
+    if not missing.any():
+        return members, members.among(np.zeros(0, dtype=np.int64))
+    return members.among(np.flatnonzero(~missing)), members.among(np.flatnonzero(missing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +114,7 @@ class Selection:
     rule: Rule
     people: dict[str, int]  # group → how many
     refusals: tuple[Refusal, ...]
+    hidden: frozenset[str] = frozenset()  # groups whose number of missing values is not told
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -136,6 +154,26 @@ def select(cohort: Cohort, question: CohortQuestion, policy: Policy) -> Selectio
     return Selection(cohort, rule, people, tuple(refusals))
 
 
+def withhold(selection: Selection, question: CohortQuestion, proposal: Proposal) -> Selection:
+    """The selection without the groups that earlier answers forbid."""
+    k = selection.rule.k
+    refusals = [
+        Refusal(reason=Reason.WOULD_DIFFER, name=group, limit=k)
+        for group in selection.groups
+        if group in proposal.withheld
+    ]
+    if refusals and question.by is None:
+        raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k)
+    if refusals and question.groups is None:  # a group that nobody named stays unnamed
+        refusals = [Refusal(reason=Reason.WOULD_DIFFER, limit=k)]
+    return replace(
+        selection,
+        people={g: n for g, n in selection.people.items() if g in proposal.people},
+        refusals=(*selection.refusals, *refusals),
+        hidden=frozenset(selection.groups) - frozenset(proposal.missing),
+    )
+
+
 def _sizes(cohort: Cohort, question: CohortQuestion) -> dict[str, People]:
     if question.by is not None and question.groups is None:
         return cohort.every_size()
@@ -162,14 +200,26 @@ def find_cohort(
     value = f"nullif(CAST({quote(question.variable)} AS DOUBLE), 'NaN'::DOUBLE)"
     person = "NULL" if policy.person is None else quote(policy.person)
     rows = (
-        f"SELECT {value} AS v, {_label(source, question.by)} AS g, {person} AS p "
-        f"FROM {source.relation} WHERE {condition}"
+        f"SELECT {value} AS v, {_label(source, question.by)} AS g, {person} AS p, {ROW} AS unit "
+        f"FROM {source.numbered} WHERE {condition}"
     )
     people = rows
     if policy.person is not None:
         people = _people(rows, policy)
         _check_people(source, people, parameters, 0 if selected is None else policy.k)
-    return Cohort(source, people, parameters, declared)
+    return Cohort(source, people, parameters, declared, policy.per_person is not None)
+
+
+def units_of(source: Source, policy: Policy) -> Units:
+    """What one person is at this center, before anybody was asked about."""
+    if policy.per_person is not None:
+        return Units.of_persons()
+    if policy.person is None:
+        return Units(source.size)
+    person = quote(policy.person)
+    counted = f"SELECT count(*) AS rows FROM {source.relation} WHERE {person} IS NOT NULL"
+    ((most,),) = source.rows(f"SELECT max(rows) FROM ({counted} GROUP BY {person})")
+    return Units(source.size, most or 1)
 
 
 def _parse(question: CohortQuestion) -> where.Condition | None:
@@ -249,19 +299,26 @@ def _label(source: Source, by: str | None) -> str:
 _PER_PERSON = {
     "mean": "list_avg(list_sort(list(v) FILTER (v IS NOT NULL)))",  # sorted: one sum, one answer
     "max": "max(v)",
-    "first": "arg_min(v, position) FILTER (v IS NOT NULL)",
+    "first": "arg_min(v, unit) FILTER (v IS NOT NULL)",
 }
 
 
 def _people(rows: str, policy: Policy) -> str:
-    """SQL for a row per person, by the policy's rule for repeated rows."""
+    """SQL for a row per person, by the policy's rule for repeated rows.
+
+    A unit is then named by the rows that make it up.
+    """
     if policy.per_person is None:
         return rows
     return (
-        f"SELECT p, g, {_PER_PERSON[policy.per_person]} AS v "
-        f"FROM (SELECT *, row_number() OVER () AS position FROM ({rows})) "
-        f"WHERE p IS NOT NULL GROUP BY p, g"
+        f"SELECT p, g, {_PER_PERSON[policy.per_person]} AS v, "
+        f"bit_xor({_hashed('unit')}) AS unit, {_hashed('p')} AS owner "
+        f"FROM ({rows}) WHERE p IS NOT NULL GROUP BY p, g"
     )
+
+
+def _hashed(column: str) -> str:
+    return f"CAST(md5_number_lower(CAST({column} AS VARCHAR)) AS UBIGINT)"
 
 
 def _check_people(source: Source, people: str, parameters: tuple[object, ...], least: int) -> None:

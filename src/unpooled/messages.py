@@ -336,6 +336,8 @@ class Reason(StrEnum):
     REPEATED_PERSON = "repeated-person"
     BAD_WHERE = "bad-where"
     FEW_VALUES = "few-values"
+    WOULD_DIFFER = "would-differ"
+    DATA_CHANGED = "data-changed"
     TOO_MANY_POWERS = "too-many-powers"
     LOSS_OFF = "loss-off"
     NO_LIMITS = "no-limits"
@@ -363,6 +365,13 @@ RULES: dict[Reason, str] = {
     Reason.FEW_VALUES: (
         "the groups take so few different values that the answer would give single people away; "
         "a table can be asked for"
+    ),
+    Reason.WOULD_DIFFER: (
+        "beside earlier answers about this variable it could tell on fewer than {limit} people; "
+        "ask for what was answered before, in the same words"
+    ),
+    Reason.DATA_CHANGED: (
+        "the center's data changed since it answered about this variable; its steward decides"
     ),
     Reason.TOO_MANY_POWERS: "so many powers ask for at least {limit} people in the group",
     Reason.LOSS_OFF: (

@@ -7,6 +7,7 @@ may be larger than memory. A CSV is read once, as a whole.
 import csv
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ _KINDS: dict[str, Kind] = {
 }
 
 
+ROW = '"unpooled: row"'  # a column that numbers the rows from 0, in the order of the data
+
+
 def quote(name: str) -> str:
     """A column's name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
@@ -57,6 +61,24 @@ class Source:
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run a query and give its rows."""
         return self._connection.execute(sql, list(parameters)).fetchall()
+
+    @property
+    def numbered(self) -> str:
+        """The rows with their numbers, in SQL."""
+        number = f"CAST(row_number() OVER () - 1 AS INTEGER) AS {ROW}"
+        return f"(SELECT *, {number} FROM {self.relation})"
+
+    @cached_property
+    def size(self) -> int:
+        """How many rows there are."""
+        return int(self.rows(f"SELECT count(*) FROM {self.relation}")[0][0])
+
+    def fingerprint(self, *columns: str) -> str:
+        """Changes when a value of these columns does, or the order of the rows."""
+        parts = ", '|', ".join(f"coalesce(CAST({quote(c)} AS VARCHAR), '?')" for c in columns)
+        hashed = f"CAST(md5_number_lower(concat({ROW}, '|', {parts})) AS HUGEINT)"
+        ((total,),) = self.rows(f"SELECT sum({hashed}) FROM {self.numbered}")
+        return f"{self.size} rows, {total or 0:x}"
 
     def extremes(self, variable: str) -> tuple[float | None, float | None]:
         """The least and the most of a column; None where there is no value."""

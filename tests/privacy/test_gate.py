@@ -6,12 +6,18 @@ import sys
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 
 from unpooled.errors import GateError, LedgerError
 from unpooled.gate import Gate, Release
 from unpooled.keys import CenterKey
 from unpooled.ledger import Ledger
+from unpooled.memory.memory import Memory
+from unpooled.memory.memory_file import MemoryFile
+from unpooled.memory.proposal import Group, Proposal
+from unpooled.memory.speaking import people_told
+from unpooled.memory.units import Members, Units
 from unpooled.messages import (
     Aggregate,
     Answer,
@@ -59,7 +65,20 @@ JOIN = JoinQuestion(variable="los", edges=(2.0, 4.0))
 
 def gate(policy: Policy | None = None) -> Gate:
     ledger = Ledger("Haifa", CenterKey.from_seed(1, "Haifa"))
-    return Gate("Haifa", policy or Policy(), ledger, {"los": Variable(lower=0)})
+    memory = Memory(10, MemoryFile("Haifa", None, ledger), lambda _: "")
+    return Gate("Haifa", policy or Policy(), ledger, {"los": Variable(lower=0)}, memory)
+
+
+def proposal(question: Question, aggregate: Aggregate) -> Proposal | None:
+    """For whom an answer would speak: for other people in each group, none of them told before."""
+    if isinstance(question, CatalogueQuestion):
+        return None
+    groups, end = [], 0
+    for name, n in people_told(aggregate, question).items():
+        people = np.arange(end, end + n)
+        groups.append(Group(name, Members(people), Members(people[:0])))
+        end += n
+    return gate().memory.propose(question, 10, Units(end), groups, False)
 
 
 def answer(question: Question | None = None, **fields: Any) -> Answer:
@@ -288,7 +307,8 @@ def test_what_keeps_the_rules_leaves_and_is_recorded(
     question: Question, aggregate: Aggregate
 ) -> None:
     door = gate()
-    release = door.release(question, answer(question, aggregate=aggregate))
+    told = answer(question, aggregate=aggregate)
+    release = door.release(question, told, proposal(question, aggregate))
     (entry,) = door.ledger
     assert entry.answer.encode() == release.payload
     assert entry.kind == "release"
@@ -332,7 +352,8 @@ def test_a_declared_scale_fixes_the_lattice() -> None:
 
 def test_the_loss_leaves_only_where_the_policy_turned_it_on() -> None:
     question = LossQuestion(variable="los", points=(1.0,), p=(0.5,))
-    gate(Policy(quantile_loss=True)).release(question, answer(aggregate=LOSSES))
+    door = gate(Policy(quantile_loss=True))
+    door.release(question, answer(aggregate=LOSSES), proposal(question, LOSSES))
 
 
 def test_the_k_that_is_told_is_the_k_in_force() -> None:
@@ -374,7 +395,7 @@ def test_a_release_cannot_be_made_by_hand() -> None:
         Release("Haifa", b"{}", object())
     with pytest.raises(TypeError):
         Release("Haifa", b"{}")  # type: ignore[call-arg]
-    release = gate().release(TABLE, answer(aggregate=table(10)))
+    release = gate().release(TABLE, answer(aggregate=table(10)), proposal(TABLE, table(10)))
     with pytest.raises(AttributeError):
         release.payload = b"more"  # type: ignore[misc]
 
@@ -387,7 +408,19 @@ def test_nothing_leaves_that_is_not_recorded(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(door.ledger, "append", full)
     with pytest.raises(LedgerError):
+        door.release(TABLE, answer(aggregate=table(10)), proposal(TABLE, table(10)))
+
+
+def test_an_answer_about_people_is_judged_beside_earlier_ones() -> None:
+    door = gate()
+    with pytest.raises(GateError, match="beside earlier ones"):
         door.release(TABLE, answer(aggregate=table(10)))
+    with pytest.raises(GateError, match="people that are remembered"):
+        door.release(TABLE, answer(aggregate=table(10)), proposal(TABLE, table(11)))
+    age = TableQuestion(variable="age")
+    with pytest.raises(GateError, match="beside earlier ones"):
+        door.release(TABLE, answer(aggregate=table(10)), proposal(age, table(10)))
+    assert len(door.ledger) == 0
 
 
 def test_every_aggregate_is_tried_above() -> None:

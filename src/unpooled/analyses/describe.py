@@ -32,12 +32,12 @@ def _group_moments(selection: Selection, group: str, values: FloatArray) -> Grou
     k = selection.rule.k
     moments = MeanSD.of(values)
     (size,) = selection.cohort.sizes([group])
-    missing = size.missing
+    missing, hidden = size.missing, group in selection.hidden
     telling = telling_values(values, k)
     return GroupMoments(
         group=group,
         n=moments.n,
-        missing=None if selection.rule.illegal(missing) else missing,
+        missing=None if selection.rule.illegal(missing) or (missing and hidden) else missing,
         values=telling,
         mean=moments.mean if telling == 0 or telling >= MEAN_NEEDS else None,
         sd=moments.sd if telling == 0 or telling >= SD_NEEDS else None,

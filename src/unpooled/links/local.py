@@ -30,7 +30,7 @@ class LocalLink:
     def close(self) -> None:
         """Let go of the ledgers' files."""
         for center in self._centers.values():
-            center.ledger.close()
+            center.close()
 
 
 def name_by_file(paths: Iterable[str | Path]) -> dict[str, object]:

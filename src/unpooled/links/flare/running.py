@@ -84,7 +84,7 @@ def run_center(folder: Path, config: Path | None, say: Say) -> None:
             time.sleep(_PAUSE)
     finally:
         desk.close()
-        center.ledger.close()
+        center.close()
 
 
 def _keep_log(path: Path) -> None:

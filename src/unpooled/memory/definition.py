@@ -1,0 +1,55 @@
+"""The words that chose a set of people, in one spelling.
+
+Whether two sets hold the same people must not be found out by asking: "everybody but those aged 58
+with a value above t" equals everybody until t passes the value. So a set counts as known only if it
+is asked for in words that mean the same whatever the data are.
+"""
+
+from unpooled.messages import CohortQuestion
+from unpooled.where import And, Column, Comparison, Literal, parse
+
+Words = frozenset[str]
+
+
+def condition(where: str | None) -> Words:
+    """The parts of a condition that must all hold.
+
+    Examples
+    --------
+    >>> condition("age >= 65 and sex == 'F'") == condition("sex == 'F' and 65 <= age")
+    True
+    """
+    if where is None:
+        return frozenset()
+    parsed = parse(where)
+    parts = parsed.parts if isinstance(parsed, And) else (parsed,)
+    return frozenset(map(_part, parts))
+
+
+def definition(question: CohortQuestion, group: str, *, missing: bool = False) -> Words:
+    """The words for one group of a question: those with a value, or those without.
+
+    Examples
+    --------
+    >>> from unpooled.messages import SizesQuestion
+    >>> by_sex = SizesQuestion(variable="crp", by="sex", where="arm == 1")
+    >>> by_arm = SizesQuestion(variable="crp", by="arm", where="sex == 'F'")
+    >>> definition(by_sex, "F") == definition(by_arm, "1")
+    True
+    """
+    words = condition(question.where)
+    if question.by is not None:
+        words |= {_equal(question.by, group)}
+    return words | {"without a value"} if missing else words
+
+
+def _part(part: object) -> str:
+    match part:
+        case Comparison(Column(name), "==", Literal(value)):
+            return _equal(name, str(value))
+        case _:
+            return str(part)
+
+
+def _equal(column: str, label: str) -> str:
+    return f"{Column(column)} == {Literal(label)}"

@@ -1,0 +1,221 @@
+"""All that was told about one variable, and whether one more set of people may be.
+
+What was told is the span of two kinds of sets: the *cells* of disjoint *blocks* of people, each of
+at least K, and *crossing sets*, in an order. Each crossing set has K pairs of twins: two people,
+one inside and one outside, in one cell and in the same of the crossing sets before it.
+
+So any combination of told numbers that is not zero on everybody speaks for at least K people. Take
+the last crossing set in it. On a pair of its twins everything before it is equal, so the
+combination differs by the coefficient of that set and is not zero on both; K pairs make K people.
+Without a crossing set, it holds a whole cell. (docs/memory.md)
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
+from unpooled.memory.atoms import NOWHERE, Atoms
+from unpooled.memory.units import Places
+
+_EXACT = 1e-6  # how close a combination must come to a set, person by person
+
+
+class WouldDiffer(Exception):  # noqa: N818 - not an error of the program but a judgement
+    """What is asked for, beside what was told before, could single out fewer than K people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A set that crosses cells, and into which runs of cells its people were told."""
+
+    people: BoolArray
+    run: IntArray | None = None  # cell → run; None: it was told as a whole
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """People told together; `edges` part them into cells, None while no table was told."""
+
+    first: int  # its cells are numbered from here
+    size: int
+    edges: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What was told about one variable so far."""
+
+    k: int
+    block: Places  # person → block, -1 in none
+    cell: Places  # person → cell, NOWHERE in none
+    blocks: tuple[Block, ...]
+    crossings: tuple[Crossing, ...]
+    atoms: Atoms
+    share: int = 1  # how many units stand for one person, at most
+
+    @classmethod
+    def empty(cls, people: int, k: int, share: int = 1) -> "History":
+        """Nothing was told yet."""
+        cell = np.full(people, NOWHERE, dtype=np.int32)
+        block = np.full(people, -1, dtype=np.int32)
+        return cls(k, block, cell, (), (), Atoms.by_cell(cell), share)
+
+    def tell(self, people: BoolArray, k: int, *, open_base: bool, repeats: bool) -> "History":
+        """What was told once a set of people has been spoken for.
+
+        Parameters
+        ----------
+        people
+            Who is spoken for.
+        k
+            The K in force.
+        open_base
+            Whether people of whom nothing was told may become a block of their own.
+        repeats
+            Whether a set that follows from earlier ones may be told: it adds nothing, but that it
+            does is itself a word about the people in which the two differ, namely that there are
+            none.
+        """
+        inside = self.atoms.inside(people)
+        if self.combination(inside) is not None:
+            if repeats:
+                return self
+            raise WouldDiffer
+        fresh = people & (self.block < 0)
+        extensible = open_base and np.count_nonzero(fresh) >= k
+        if extensible and self._whole_cells(people & ~fresh):
+            with suppress(WouldDiffer):
+                return self.with_block(fresh)
+        try:
+            return self._cross(people, inside, k)
+        except WouldDiffer:
+            if not extensible:
+                raise
+        return self.with_block(fresh).tell(people, k, open_base=False, repeats=repeats)
+
+    def combination(self, inside: IntArray) -> FloatArray | None:
+        """The crossing sets' coefficients in a combination of told sets that gives this one."""
+        atoms = self.atoms
+        if np.any((inside > 0) & (inside < atoms.count)):
+            return None
+        first = np.repeat(*_runs(atoms.starts(0), len(atoms.cell)))
+        told = atoms.cell != NOWHERE  # nowhere, no cell can be added
+        wanted = (inside > 0).astype(np.float64)
+        wanted -= np.where(told, wanted[first], 0.0)
+        if not self.crossings:
+            return None if wanted.any() else np.zeros(0)
+        sets = atoms.sets.astype(np.float64)
+        sets -= np.where(told[:, None], sets[first], 0.0)
+        solved = np.linalg.lstsq(sets.T @ sets, sets.T @ wanted, rcond=None)[0]
+        found = np.asarray(solved, dtype=np.float64)
+        found[np.abs(found) < _EXACT] = 0.0
+        return found if np.abs(sets @ found - wanted).max() < _EXACT else None
+
+    def with_block(self, people: BoolArray) -> "History":
+        """The same with a new block of people of whom nothing was told before."""
+        block = np.where(people, len(self.blocks), self.block).astype(np.int32)
+        first = self._cells
+        cell = np.where(people, first, self.cell).astype(np.int32)
+        blocks = (*self.blocks, Block(first, int(people.sum())))
+        return self.rebased(block, cell, blocks)
+
+    def rebased(
+        self,
+        block: Places,
+        cell: Places,
+        blocks: tuple[Block, ...],
+        first: Sequence[BoolArray] = (),
+    ) -> "History":
+        """The same told on other blocks, or with finer cells; raises where that tells too much."""
+        base = replace(
+            self, block=block, cell=cell, blocks=blocks, crossings=(), atoms=Atoms.by_cell(cell)
+        )
+        for people in first:
+            base = base.tell(people, self.k, open_base=False, repeats=True)
+        for crossing in self.crossings:
+            base = base._tell_again(crossing)
+        return base
+
+    def grown(self, people: int, share: int) -> "History":
+        """The same with more people, of whom nothing was told."""
+        more = people - len(self.block)
+        if not more:
+            return self
+        block = np.pad(self.block, (0, more), constant_values=-1)
+        cell = np.pad(self.cell, (0, more), constant_values=NOWHERE)
+        nobody = np.zeros(more, dtype=bool)
+        crossings = tuple(
+            replace(c, people=np.concatenate((c.people, nobody))) for c in self.crossings
+        )
+        larger = replace(self, crossings=crossings, share=share)
+        return larger.rebased(block, cell, self.blocks)
+
+    def with_runs(self, place: int, run: IntArray) -> "History":
+        """The same once a crossing set was told by runs of cells."""
+        crossings = list(self.crossings)
+        crossings[place] = replace(crossings[place], run=run)
+        told = replace(self, crossings=tuple(crossings))
+        told._check_twins(place, self.k)
+        return told
+
+    @property
+    def _cells(self) -> int:
+        """The first number that no cell has."""
+        if not self.blocks:
+            return NOWHERE + 1
+        return max(b.first + (0 if b.edges is None else len(b.edges)) for b in self.blocks) + 1
+
+    def _whole_cells(self, people: BoolArray) -> bool:
+        found = np.bincount(self.cell[people], minlength=self._cells)
+        held = np.bincount(self.cell, minlength=self._cells)
+        return bool(np.all((found == 0) | (found == held)))
+
+    def _tell_again(self, crossing: Crossing) -> "History":
+        inside = self.atoms.inside(crossing.people)
+        found = self.combination(inside)
+        if found is None:
+            return self._cross(crossing.people, inside, self.k, crossing.run)
+        if found.any() and crossing.run is not None:
+            raise WouldDiffer  # its runs need not follow from the runs of others
+        return self
+
+    def _cross(
+        self, people: BoolArray, inside: IntArray, k: int, run: IntArray | None = None
+    ) -> "History":
+        """Add a crossing set, as late in the order as its twins and those of the others allow."""
+        crossing = Crossing(people, run)
+        for place in range(len(self.crossings), -1, -1):
+            if self.atoms.twins(inside, place)[1].sum() < k * self.share:
+                continue
+            crossings = (*self.crossings[:place], crossing, *self.crossings[place:])
+            atoms = self.atoms.with_set(people, inside, place)
+            told = replace(self, crossings=crossings, atoms=atoms)
+            try:
+                for later in range(place, len(crossings)):
+                    told._check_twins(later, k if later == place else self.k)
+            except WouldDiffer:
+                continue
+            return told
+        raise WouldDiffer
+
+    def _check_twins(self, place: int, k: int) -> None:
+        """Raise unless each run that was told of a crossing set has enough pairs of twins."""
+        atoms, run = self.atoms, self.crossings[place].run
+        cells, pairs = atoms.twins(atoms.count * atoms.sets[:, place], place)
+        needed = k * self.share
+        if run is None:
+            if pairs.sum() < needed:
+                raise WouldDiffer
+            return
+        runs = np.bincount(run[cells], pairs, run.max(initial=0) + 1)
+        told = np.bincount(run) > 0
+        told[0] = runs[0] > 0  # cells in no run: everything there follows from the cells
+        if np.any(told & (runs < needed)):
+            raise WouldDiffer
+
+
+def _runs(starts: IntArray, end: int) -> tuple[IntArray, IntArray]:
+    return starts, np.diff(starts, append=end)

@@ -1,0 +1,59 @@
+"""For how many people of which group an aggregate speaks."""
+
+from typing import assert_never
+
+from unpooled.messages import (
+    Aggregate,
+    Catalogue,
+    CenterJoin,
+    CenterTable,
+    CohortQuestion,
+    GroupRanks,
+    LatticeTables,
+    Losses,
+    Moments,
+    Powers,
+    Question,
+    Ranks,
+    Sizes,
+)
+
+
+def people_told(aggregate: Aggregate, question: Question) -> dict[str, int]:
+    """Group → how many people the aggregate speaks for.
+
+    Examples
+    --------
+    >>> from unpooled.messages import Size, SizesQuestion
+    >>> people_told(Sizes(sizes=(Size(group="all", n=12),)), SizesQuestion(variable="crp"))
+    {'all': 12}
+    """
+    match aggregate:
+        case Catalogue():
+            return {}
+        case Sizes():
+            return {size.group: size.n for size in aggregate.sizes}
+        case Moments():
+            return {group.group: group.n for group in aggregate.moments}
+        case CenterTable() | CenterJoin():
+            return {group.group: sum(group.counts) for group in aggregate.groups}
+        case LatticeTables():
+            return {
+                group.group: sum(sum(table.counts) for table in group.tables)
+                for group in aggregate.groups
+            }
+        case Ranks():
+            assert isinstance(question, CohortQuestion)  # judged before
+            x, y = question.groups or ()
+            return {x: aggregate.n_x, y: aggregate.n_y}
+        case GroupRanks() | Powers() | Losses():
+            return {group.group: group.n for group in aggregate.groups}
+        case _:
+            assert_never(aggregate)
+
+
+def missing_told(aggregate: Aggregate) -> dict[str, int]:
+    """Group → how many people without a value it speaks for, where it says so."""
+    if not isinstance(aggregate, Moments):
+        return {}
+    return {group.group: group.missing for group in aggregate.moments if group.missing}
