@@ -63,10 +63,11 @@ TABLE = TableQuestion(variable="los")
 JOIN = JoinQuestion(variable="los", edges=(2.0, 4.0))
 
 
-def gate(policy: Policy | None = None) -> Gate:
+def gate(policy: Policy | None = None, los: Variable | None = None) -> Gate:
     ledger = Ledger("Haifa", CenterKey.from_seed(1, "Haifa"))
     memory = Memory(10, MemoryFile("Haifa", None, ledger), lambda _: "")
-    return Gate("Haifa", policy or Policy(), ledger, {"los": Variable(lower=0)}, memory)
+    declared = {"los": los or Variable(lower=0)}
+    return Gate("Haifa", policy or Policy(), ledger, declared, memory)
 
 
 def proposal(question: Question, aggregate: Aggregate) -> Proposal | None:
@@ -331,7 +332,8 @@ def test_a_policy_may_forbid_to_say_nobody() -> None:
 
 def test_all_moments_leave_only_where_the_policy_says_so() -> None:
     inner = cells(10, 10, 10, **INNER)
-    gate(Policy(moments="all")).release(LATTICE, answer(aggregate=inner))
+    told = proposal(LATTICE, inner)
+    gate(Policy(moments="all")).release(LATTICE, answer(aggregate=inner), told)
     fewer = LatticeQuestion(variable="los", moments="tails")
     with pytest.raises(GateError, match="does not allow the moments"):
         gate(Policy(moments="all")).release(fewer, answer(aggregate=inner))
@@ -341,11 +343,11 @@ def test_all_moments_leave_only_where_the_policy_says_so() -> None:
 
 
 def test_a_declared_scale_fixes_the_lattice() -> None:
-    ledger = Ledger("Haifa", CenterKey.from_seed(1, "Haifa"))
-    door = Gate("Haifa", Policy(), ledger, {"los": Variable(scale=3.0, atoms=(0.0,))})
-    door.release(LATTICE, answer(aggregate=cells(10, 10, edges=(0.4,), scale=3.0)))
+    door = gate(los=Variable(scale=3.0, atoms=(0.0,)))
+    inside = cells(10, 10, edges=(0.4,), scale=3.0)
     sides = cells(10, 10, 10, edges=(-5e-324, 0.0), scale=3.0)  # an atom's two sides
-    door.release(LATTICE, answer(aggregate=sides))
+    for said in (inside, sides):
+        door.release(LATTICE, answer(aggregate=said), proposal(LATTICE, said))
     with pytest.raises(GateError, match="declared scale"):
         door.release(LATTICE, answer(aggregate=cells(10, 10, edges=(0.4,), scale=2.0)))
 
