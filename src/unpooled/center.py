@@ -13,6 +13,7 @@ from unpooled.analyses.groups import summarise_group_ranks, telling_groups
 from unpooled.analyses.parallel import summarise_lattice
 from unpooled.analyses.quantiles import summarise_losses, summarise_powers
 from unpooled.analyses.table import summarise_join, summarise_table
+from unpooled.approval import Steward
 from unpooled.boundary import keyed_weight
 from unpooled.cohort import (
     Cohort,
@@ -23,7 +24,7 @@ from unpooled.cohort import (
     units_of,
     withhold,
 )
-from unpooled.errors import InputError, LedgerError, MessageError
+from unpooled.errors import HeldError, InputError, LedgerError, MessageError
 from unpooled.gate import Gate, Release
 from unpooled.keys import CenterKey
 from unpooled.ledger import Ledger
@@ -74,6 +75,7 @@ class Center:
         key: CenterKey,
         variables: Mapping[str, Variable] | None = None,
         ledger: Path | None = None,
+        steward: Steward | None = None,
     ) -> None:
         if policy.person is not None and policy.person not in source.kinds:
             columns = ", ".join(source.kinds)
@@ -81,6 +83,7 @@ class Center:
                 f"person must name a column of {name}, got {policy.person!r}. There are: {columns}"
             )
         self.name = name
+        self.steward = steward
         self.ledger = Ledger(name, key, ledger)
         self._source = source
         self._policy = policy
@@ -92,45 +95,51 @@ class Center:
             self.ledger.close()
             raise
         self._memory = Memory(policy.k, file, self._fingerprint)
-        self._gate = Gate(name, policy, self.ledger, self._variables, self._memory)
+        self._gate = Gate(name, policy, self.ledger, self._variables, self._memory, steward)
         self._turn = threading.Lock()
         self._last: tuple[object, Cohort] | None = None
 
-    def answer(self, payload: bytes) -> Release:
+    def answer(self, payload: bytes, ticket: str | None = None) -> Release:
         """Answer a question with a release: an aggregate, refusals, or both.
 
         Every exception becomes a typed refusal, since ordinary messages quote data; the detail
         goes to the center's own log. Only a ledger that cannot be written stops the answer
-        altogether: nothing leaves that is not recorded.
+        altogether: nothing leaves that is not recorded. `HeldError` is raised while the steward has
+        not decided. A question that comes again with the same `ticket` gets the same release.
         """
         with self._turn:  # each answer is judged beside the one before
-            return self._answer(payload)
+            return self._answer(payload, ticket)
 
     def close(self) -> None:
         """Let go of the files, so that another process may write them."""
         self.ledger.close()
         self._memory.close()
 
-    def _answer(self, payload: bytes) -> Release:
+    def _answer(self, payload: bytes, ticket: str | None) -> Release:
         try:
             question = decode_question(payload)
         except MessageError:
             _log.info("%s: a question could not be read", self.name, exc_info=True)
-            return self._refuse(None, Refusal(reason=Reason.UNREADABLE_QUESTION))
+            unreadable = Refusal(reason=Reason.UNREADABLE_QUESTION)
+            return self._gate.repeat(None, ticket) or self._refuse(None, unreadable, ticket)
+        repeated = self._gate.repeat(question, ticket)
+        if repeated is not None:
+            return repeated
         try:
             answer, proposal = self._summarise(question)
-            return self._gate.release(question, answer, proposal)
+            return self._gate.release(question, answer, proposal, ticket)
         except RefusedQuestion as refused:
-            return self._refuse(question, refused.refusal)
-        except LedgerError:
+            return self._refuse(question, refused.refusal, ticket)
+        except (LedgerError, HeldError):
             raise
         except Exception:
             _log.info("%s: a question could not be answered", self.name, exc_info=True)
-            return self._refuse(question, Refusal(reason=Reason.FAILED))
+            return self._refuse(question, Refusal(reason=Reason.FAILED), ticket)
 
-    def _refuse(self, question: Question | None, refusal: Refusal) -> Release:
+    def _refuse(self, question: Question | None, refusal: Refusal, ticket: str | None) -> Release:
         k = k_in_force(question, self._policy)
-        return self._gate.release(question, Answer(k=k, aggregate=None, refusals=(refusal,)))
+        answer = Answer(k=k, aggregate=None, refusals=(refusal,))
+        return self._gate.release(question, answer, ticket=ticket)
 
     def _summarise(self, question: Question) -> tuple[Answer, Proposal | None]:
         k = k_in_force(question, self._policy)

@@ -34,6 +34,7 @@ from typing import Literal
 
 import msgspec
 
+from unpooled.approval import Steward
 from unpooled.center import Center
 from unpooled.errors import InputError
 from unpooled.keys import CenterKey
@@ -92,18 +93,13 @@ class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     data: str | None = None
     postgres: Postgres | None = None
     key: str | None = None  # the key file; beside the ledger if not said
-    approval: Literal["auto", "ask"] = "auto"
+    approval: Literal["auto", "ask"] = "auto"  # ask: the steward sees all before it leaves
     policy: Policy = msgspec.field(default_factory=Policy)
     variables: dict[str, CenterVariable] = {}
 
     def __post_init__(self) -> None:
         if (self.data is None) == (self.postgres is None):
             raise InputError("give either data, a CSV or Parquet file, or [postgres]")
-        if self.approval == "ask":
-            raise InputError(
-                "approval = 'ask' is not there yet. Hint: approval = 'auto' answers what the "
-                "policy allows"
-            )
 
 
 def read_center(path: str | Path) -> CenterFile:
@@ -133,7 +129,13 @@ def open_center(center: CenterFile, folder: Path) -> Center:
     declared = {name: variable.declared for name, variable in center.variables.items()}
     ledger.parent.mkdir(parents=True, exist_ok=True)
     loaded = CenterKey.load_or_create(key)
-    return Center(center.name, source, center.policy, loaded, declared, ledger)
+    steward = Steward(pending_folder(center, folder)) if center.approval == "ask" else None
+    return Center(center.name, source, center.policy, loaded, declared, ledger, steward)
+
+
+def pending_folder(center: CenterFile, folder: Path) -> Path:
+    """Where what waits for the steward is kept."""
+    return (folder / center.ledger).with_suffix(".pending")
 
 
 def translate(source: Source, variables: Mapping[str, CenterVariable]) -> Source:

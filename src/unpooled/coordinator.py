@@ -1,11 +1,12 @@
 """The coordinator: asks centers, keeps what they released, never sees a row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from unpooled.errors import MessageError
 from unpooled.messages import (
+    MISSING,
     Aggregate,
     Question,
     Reason,
@@ -53,9 +54,13 @@ class Round(Generic[T]):
 
 @dataclass(slots=True)
 class Coordinator:
-    """Asks over a link and remembers every release that arrived."""
+    """Asks over a link and remembers every release that arrived.
+
+    Where a whole center is missing, `on_missing` is told; it may raise.
+    """
 
     link: Link
+    on_missing: Callable[[Sequence[tuple[str, Refusal]]], None] | None = None
     received: list[Received] = field(default_factory=list)
 
     def ask(
@@ -82,4 +87,7 @@ class Coordinator:
             if answer.aggregate is not None:
                 aggregates[center] = answer.aggregate
             refusals += [(center, refusal) for refusal in answer.refusals]
+        missing = [(center, refusal) for center, refusal in refusals if refusal.reason in MISSING]
+        if missing and self.on_missing is not None:
+            self.on_missing(missing)
         return Round(aggregates, tuple(refusals))

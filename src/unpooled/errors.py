@@ -5,9 +5,11 @@ UnpooledError
 │   └── WhereError        a `where` that does not parse; points at the place
 ├── SourceError           a center's rows cannot be read
 ├── GateError             an aggregate breaks the policy; it does not leave
+├── HeldError             what would leave a center waits for its steward
 ├── LedgerError           a ledger is damaged; says where
 ├── LinkError             the coordinator cannot be reached, or the network engine fails
 ├── MessageError          bytes that are not a message
+├── MissingError          a center is missing, and the analyst did not say to go on without it
 └── RefusedError          no center could answer; carries the refusals
 """
 
@@ -42,6 +44,14 @@ class GateError(UnpooledError):
     """An aggregate breaks the policy. It stays at the center."""
 
 
+class HeldError(UnpooledError):
+    """A payload waits for the steward: nothing has left, nothing is recorded yet."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"{name} waits for the steward")
+
+
 class LedgerError(UnpooledError):
     """A ledger is damaged or cannot be written."""
 
@@ -52,6 +62,14 @@ class LinkError(UnpooledError):
 
 class MessageError(UnpooledError):
     """Bytes that do not decode to a message."""
+
+
+class MissingError(UnpooledError):
+    """A center is missing. `refusals` says which and why; the others' answers are kept."""
+
+    def __init__(self, message: str, refusals: tuple[Any, ...] = ()) -> None:
+        self.refusals = refusals
+        super().__init__(message)
 
 
 class RefusedError(UnpooledError):

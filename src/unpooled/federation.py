@@ -1,11 +1,11 @@
 """The federation: what the analyst holds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
-from unpooled.analyses.asking import Request
+from unpooled.analyses.asking import Request, stop_at_missing
 from unpooled.analyses.comparison import run_comparison
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.quantiles import run_quantiles
@@ -28,6 +28,8 @@ from unpooled.results.table import TableResult
 from unpooled.sources import open_source
 from unpooled.variables import Codebook, Variable
 
+OnMissing = Literal["stop", "exclude"]
+
 
 class Federation:
     """Centers that can be asked together.
@@ -47,8 +49,9 @@ class Federation:
         variables: Codebook | None = None,
         seed: int | None = None,
         policy: Policy | None = None,
+        on_missing: OnMissing = "exclude",
     ) -> None:
-        self._coordinator = Coordinator(link)
+        self._coordinator = Coordinator(link, stop_at_missing if on_missing == "stop" else None)
         self._policy = policy
         self._variables = dict(variables or {})
         self._seed = seed
@@ -115,7 +118,13 @@ class Federation:
 
     @classmethod
     def connect(
-        cls, path: str | Path, *, variables: Codebook | None = None, timeout: float = 60.0
+        cls,
+        path: str | Path,
+        *,
+        variables: Codebook | None = None,
+        timeout: float = 60.0,
+        on_missing: OnMissing = "stop",
+        progress: Callable[[str], None] | None = None,
     ) -> "Federation":
         """The federation of a `federation.toml`: real centers, over the network.
 
@@ -127,10 +136,18 @@ class Federation:
             What is public about variables (see `Variable`).
         timeout
             How many seconds a center may take for an answer; after that it is named as missing.
+        on_missing
+            What to do about a center that is down, late, answers nonsense, or whose steward
+            refuses: "stop" raises a `MissingError` with its name, "exclude" goes on without it
+            and says so in the result's `refusals`.
+        progress
+            Called with a line to show, such as whose steward is waited for.
         """
         from unpooled.links.flare import connect
 
-        return cls(connect(path, timeout), variables)
+        if on_missing not in get_args(OnMissing):
+            raise InputError(f"on_missing must be 'stop' or 'exclude', got {on_missing!r}")
+        return cls(connect(path, timeout, progress), variables, on_missing=on_missing)
 
     def close(self) -> None:
         """Let go of ledgers and network; a federation can also be used in a `with`."""

@@ -4,15 +4,19 @@ It encodes the answer, decodes those very bytes, judges what was decoded against
 beside all that left before, writes memory and ledger, and only then seals the bytes into a
 `Release`. There is no other way to make one and no
 switch to skip it. An answer that breaks the policy raises; it is never trimmed into shape.
+
+Where the steward wants to be asked, the judged bytes are held, neither recorded nor released, until
+he has decided.
 """
 
 from dataclasses import InitVar, dataclass
 
+from unpooled.approval import Steward
 from unpooled.errors import GateError
 from unpooled.ledger import Kind, Ledger
 from unpooled.memory.memory import Memory
 from unpooled.memory.proposal import Proposal
-from unpooled.messages import Answer, Question, decode_answer, encode
+from unpooled.messages import Answer, Question, Reason, Refusal, decode_answer, encode
 from unpooled.policy import Policy
 from unpooled.rules import judge
 from unpooled.variables import Codebook
@@ -42,25 +46,66 @@ class Gate:
     ledger: Ledger
     variables: Codebook
     memory: Memory
+    steward: Steward | None = None  # None: what the policy allows leaves unasked
 
     def release(
-        self, question: Question | None, answer: Answer, proposal: Proposal | None = None
+        self,
+        question: Question | None,
+        answer: Answer,
+        proposal: Proposal | None = None,
+        ticket: str | None = None,
     ) -> Release:
         """Judge, record, and only then seal. A question that could not be read is None.
 
         `proposal` says for whom an answer about people speaks. It is remembered, on disk, before
-        the ledger is written, and taken for told once it is.
+        the ledger is written, and taken for told once it is. Raises `HeldError` while the steward
+        has not decided.
         """
+        payload = self._judged(question, answer, proposal)
+        asked = _asked(question)
+        if self.steward is None:
+            return self._recorded(asked, answer, payload, proposal, ticket)
+        if self.steward.approves(asked, payload, ticket):
+            released = self._recorded(asked, answer, payload, proposal, ticket)
+        else:
+            no = Refusal(reason=Reason.REFUSED_BY_STEWARD)
+            refused = Answer(k=answer.k, aggregate=None, refusals=(no,))
+            judged = self._judged(question, refused, None)
+            released = self._recorded(asked, refused, judged, None, ticket)
+        self.steward.settle(asked, payload)
+        return released
+
+    def repeat(self, question: Question | None, ticket: str | None) -> Release | None:
+        """The release that a question with this ticket had before; it is not recorded again."""
+        entry = None if ticket is None else self.ledger.find(_asked(question), ticket)
+        return None if entry is None else Release(self.center, entry.answer.encode(), _SEAL)
+
+    def _judged(
+        self, question: Question | None, answer: Answer, proposal: Proposal | None
+    ) -> bytes:
         payload = encode(answer)
         said = decode_answer(payload)
         judge(said, question, self.policy, self.variables)
         self.memory.judge(said, question, proposal)
-        asked = b"null" if question is None else encode(question)
+        return payload
+
+    def _recorded(
+        self,
+        asked: bytes,
+        answer: Answer,
+        payload: bytes,
+        proposal: Proposal | None,
+        ticket: str | None,
+    ) -> Release:
         if answer.aggregate is None or proposal is None:
             kind: Kind = "refusal" if answer.aggregate is None else "release"
-            self.ledger.append(kind, asked, payload)
+            self.ledger.append(kind, asked, payload, ticket)
         else:
             self.memory.record(proposal, len(self.ledger) + 1, asked, payload)
-            self.ledger.append("release", asked, payload)
+            self.ledger.append("release", asked, payload, ticket)
             self.memory.remember(proposal)
         return Release(self.center, payload, _SEAL)
+
+
+def _asked(question: Question | None) -> bytes:
+    return b"null" if question is None else encode(question)

@@ -5,6 +5,9 @@ One JSON object a line, a header first; questions and answers are kept as their 
     {"format":"unpooled ledger 1","center":…,"public_key":…,"created":…,"hash":…,"signature":…}
     {"number":1,"time":…,"kind":…,"question":…,"answer":…,"previous":…,"hash":…,"signature":…}
 
+Over a network an entry has a `ticket` after `answer`: a repeat of a question, such as after a
+connection was lost, has the same one, so that it is recorded once.
+
 `hash` is the SHA-256 of the line up to `,"hash":`, closed with `}`. `previous` is the hash of the
 line before. `signature` is the center's, of the words `unpooled ledger line ` and the hash.
 """
@@ -29,7 +32,10 @@ Kind = Literal["release", "refusal"]
 Time = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z\Z")]
 Signature = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{128}\Z")]
 
+Ticket = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{32}\Z")]
+
 _BLANK = "0" * 64
+_RECENT = 256  # entries that a repeated question finds
 _SEAL_SIZE = len(f',"hash":"{_BLANK}","signature":"{_BLANK * 2}"}}\n')
 _SIGNED = b"unpooled ledger line "
 
@@ -45,7 +51,9 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature: Signature
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Entry(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     """A question and what was said to it; `answer.encode()` gives the exact bytes back."""
 
     number: Annotated[int, msgspec.Meta(ge=1, le=10**15)]
@@ -53,6 +61,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Kind
     question: str
     answer: str
+    ticket: Ticket | None = None
     previous: Hex64
     hash: Hex64
     signature: Signature
@@ -102,13 +111,24 @@ class Ledger:
             self.close()
             raise
 
-    def append(self, kind: Kind, question: bytes, answer: bytes) -> Entry:
+    def append(
+        self, kind: Kind, question: bytes, answer: bytes, ticket: str | None = None
+    ) -> Entry:
         """Record an answer. Once this returns it is on disk; if it raises, nothing is recorded."""
-        said = _text("question", question), _text("answer", answer)
+        asked, said = _text("question", question), _text("answer", answer)
         with self._turn:
             chain = self._chain
-            place = chain.entries + 1, _now(), kind
-            blank = Entry(*place, *said, chain.head, _BLANK, _BLANK * 2)
+            blank = Entry(
+                number=chain.entries + 1,
+                time=_now(),
+                kind=kind,
+                question=asked,
+                answer=said,
+                ticket=ticket,
+                previous=chain.head,
+                hash=_BLANK,
+                signature=_BLANK * 2,
+            )
             line = _encoded(_sealed(blank, self._key))
             entry = _decoded(line, Entry)  # what cannot be read again is not written
             size = chain.size + len(line)
@@ -118,7 +138,12 @@ class Ledger:
                 self._lines[entry.number :] = [line]
             # Interrupted before this, the line was not recorded: the next one takes its place.
             chain.entries, chain.head, chain.size = entry.number, entry.hash, size
+            chain.note(entry)
         return entry
+
+    def find(self, question: bytes, ticket: str) -> Entry | None:
+        """What was said to this question with this ticket, if that was not long ago."""
+        return self._chain.recent.get((ticket, question.decode()))
 
     @property
     def head(self) -> str:
@@ -210,6 +235,7 @@ class _Chain:
         self.entries = 0
         self.head = ""
         self.size = 0  # in bytes
+        self.recent: dict[tuple[str, str], Entry] = {}
 
     def follow(self, lines: Iterable[bytes]) -> tuple[int, str] | None:
         """The number of the first line that is not sound and what is wrong with it, if any."""
@@ -237,10 +263,18 @@ class _Chain:
             self.header = line
         else:
             self.entries = line.number
+            self.note(line)
         self.head = line.hash
         self.size += len(raw)
         if self.head == self.wanted:
             self.wanted = None
+
+    def note(self, entry: Entry) -> None:
+        """Keep an entry at hand for a question that is repeated."""
+        if entry.ticket is not None:
+            self.recent[entry.ticket, entry.question] = entry
+            if len(self.recent) > _RECENT:
+                del self.recent[next(iter(self.recent))]
 
     def _check_header(self, header: Header) -> None:
         if self.public_key not in (None, header.public_key):

@@ -347,7 +347,20 @@ class Reason(StrEnum):
     FAILED = "failed"
     NOT_CONNECTED = "not-connected"
     NO_ANSWER = "no-answer"
+    WAITING_FOR_STEWARD = "waiting-for-steward"
+    REFUSED_BY_STEWARD = "refused-by-steward"
 
+
+MISSING = frozenset(  # the center as a whole is missing, whatever its people and its policy are
+    {
+        Reason.UNREADABLE_ANSWER,
+        Reason.FAILED,
+        Reason.NOT_CONNECTED,
+        Reason.NO_ANSWER,
+        Reason.WAITING_FOR_STEWARD,
+        Reason.REFUSED_BY_STEWARD,
+    }
+)
 
 RULES: dict[Reason, str] = {
     Reason.TOO_SMALL: "fewer than {limit} people",
@@ -385,6 +398,11 @@ RULES: dict[Reason, str] = {
     Reason.FAILED: "the center could not answer; its own log says why",
     Reason.NOT_CONNECTED: "the center is not connected to the coordinator",
     Reason.NO_ANSWER: "the center did not answer within {limit} seconds",
+    Reason.WAITING_FOR_STEWARD: (
+        "the center's steward did not decide within {limit} seconds; the answer waits there, and "
+        "the same question can be asked again later"
+    ),
+    Reason.REFUSED_BY_STEWARD: "the center's steward refused it",
 }
 
 

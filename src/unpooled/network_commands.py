@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from unpooled.approval import Decision
 
 center_app = typer.Typer(help="Run a center beside its data.", no_args_is_help=True)
 federation_app = typer.Typer(help="Set up and run a federation.", no_args_is_help=True)
@@ -15,6 +18,12 @@ federation_app = typer.Typer(help="Set up and run a federation.", no_args_is_hel
 KitFolder = Annotated[Path, typer.Argument(help="The kit: a folder.", show_default=False)]
 CenterToml = Annotated[
     Path | None, typer.Option("--config", help="center.toml; the kit's own, if not given.")
+]
+Payload = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[ID]", help="Which payload, as `pending` names it; the only one, if not given."
+    ),
 ]
 FederationToml = Annotated[
     Path, typer.Argument(help="The file that names centers and coordinator.", show_default=False)
@@ -40,6 +49,55 @@ def center_start(kit: KitFolder, config: CenterToml = None) -> None:
 
     with _stoppable():
         run_center(kit, config, typer.echo)
+
+
+@center_app.command("pending")
+def center_pending(kit: KitFolder, config: CenterToml = None) -> None:
+    """Show what waits for the steward: each question, and the exact payload that would leave."""
+    from unpooled.approval import pending
+    from unpooled.results.held import held_text
+
+    folder = _pending_folder(kit, config)
+    held = pending(folder)
+    typer.echo("\n\n".join(held_text(folder, h) for h in held) or "nothing waits for the steward")
+
+
+@center_app.command("approve")
+def center_approve(kit: KitFolder, payload: Payload = None, config: CenterToml = None) -> None:
+    """Let a payload leave, and show it."""
+    _decide(kit, payload, config, "approved")
+
+
+@center_app.command("refuse")
+def center_refuse(kit: KitFolder, payload: Payload = None, config: CenterToml = None) -> None:
+    """Keep a payload in the center, and show it; the ledger records the refusal."""
+    _decide(kit, payload, config, "refused")
+
+
+def _decide(kit: Path, payload: str | None, config: Path | None, decision: "Decision") -> None:
+    from unpooled.approval import decide, find
+    from unpooled.results.held import decision_text, held_text
+
+    folder = _pending_folder(kit, config)
+    held = find(folder, payload)
+    typer.echo(held_text(folder, held))
+    decide(folder, held, decision)
+    typer.echo(decision_text(folder, held, decision))
+
+
+def _pending_folder(kit: Path, config: Path | None) -> Path:
+    from unpooled.center_config import pending_folder, read_center
+    from unpooled.errors import InputError
+    from unpooled.kits import read_kit
+
+    read_kit(kit, "center")
+    path = kit / "center.toml" if config is None else config
+    center = read_center(path)
+    if center.approval != "ask":
+        raise InputError(
+            f'{center.name} does not ask its steward. Hint: approval = "ask" in {path}'
+        )
+    return pending_folder(center, path.absolute().parent)
 
 
 @federation_app.command("init")

@@ -7,8 +7,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.network.networks import Network, hospital, local_twin, network_of_files
+from tests.network.networks import (
+    PATIENT,
+    Network,
+    eventually,
+    everybody_answers,
+    hospital,
+    local_twin,
+    network_of_files,
+)
 from unpooled import Federation
+from unpooled.policy import Policy
 
 FRAMES = {
     "Haifa": hospital(1, 120, 100),
@@ -42,7 +51,7 @@ def load(uri: str, table: str, frame: pl.DataFrame) -> None:
             cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s, %s)", frame.rows())
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def mixed(
     tmp_path_factory: pytest.TempPathFactory, postgres: str
 ) -> Iterator[tuple[Network, Federation]]:
@@ -52,17 +61,18 @@ def mixed(
     network = Network(folder, tuple(FRAMES))
     network.make()
     FRAMES["Haifa"].write_csv(network.kit("Haifa") / "data.csv")
-    network.write_center("Haifa", 'data = "data.csv"')
+    policy = "[policy]\nquantile_loss = true"
+    network.write_center("Haifa", 'data = "data.csv"', policy)
     FRAMES["Bern"].write_parquet(network.kit("Bern") / "data.parquet")
-    network.write_center("Bern", 'data = "data.parquet"')
+    network.write_center("Bern", 'data = "data.parquet"', policy)
     for name in ("Porto", "Gent"):
         load(postgres, name, FRAMES[name])
         query = f"SELECT los, arm, age FROM {name}"
         where = f'[postgres]\nconnection = "{postgres}"\nquery = "{query}"'
-        network.write_center(name, where)
+        network.write_center(name, where, policy)
     data: dict[str, Any] = {name: network.kit("Haifa") / "data.csv" for name in ("Haifa",)}
     data |= {name: FRAMES[name] for name in ("Bern", "Porto", "Gent")}
-    twin = local_twin(network, data, folder / "twin")
+    twin = local_twin(network, data, folder / "twin", Policy(quantile_loss=True))
     try:
         network.start_all()
         yield network, twin
@@ -71,7 +81,7 @@ def mixed(
         twin.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     """Three centers with files, for tests that end processes."""
     pytest.importorskip("nvflare", reason="nvflare is not installed")
@@ -82,3 +92,14 @@ def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
         yield network
     finally:
         network.end_all()
+
+
+@pytest.fixture
+def fed(trio: Network) -> Iterator[Federation]:
+    """The three centers, all of them there; a missing one is left out."""
+    for name in trio.centers:
+        if trio.running[name].process.poll() is not None:
+            trio.start(name)
+    with Federation.connect(trio.toml, timeout=PATIENT, on_missing="exclude") as fed:
+        eventually(lambda: everybody_answers(fed))
+        yield fed

@@ -18,9 +18,12 @@ import polars as pl
 
 from unpooled import Federation
 from unpooled.errors import UnpooledError
+from unpooled.policy import Policy
 
 T = TypeVar("T")
 
+PATIENT = 60  # seconds: more than any answer takes on a busy machine
+SLACK = 30  # seconds: what ends on time, ends so on a busy machine
 UNPOOLED = [sys.executable, "-m", "unpooled"]
 
 
@@ -64,6 +67,17 @@ def eventually(act: Callable[[], T], seconds: float = 90) -> T:
             if time.monotonic() > end:
                 raise
         time.sleep(0.3)
+
+
+def people(fed: Federation) -> int:
+    """How many people the centers speak for."""
+    groups = fed.describe("los").to_dict()["groups"]
+    return sum(int(group["n"]) for group in groups)
+
+
+def everybody_answers(fed: Federation) -> None:
+    """All three centers are there."""
+    assert people(fed) == 445
 
 
 @dataclass
@@ -134,12 +148,19 @@ class Network:
         return running
 
     def spawn(self, name: str, *arguments: str | Path) -> Running:
-        """Start a command in a session of its own."""
+        """Start a command of unpooled in a session of its own."""
+        return self._spawn(name, [*UNPOOLED, *map(str, arguments)])
+
+    def spawn_python(self, name: str, *arguments: str | Path) -> Running:
+        """Start a script in the place of a participant."""
+        return self._spawn(name, [sys.executable, *map(str, arguments)])
+
+    def _spawn(self, name: str, command: list[str]) -> Running:
         output = self.folder / f"{name}.out"
         said = output.open("wb")
         self.files.append(said)
         process = subprocess.Popen(
-            [*UNPOOLED, *map(str, arguments)],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
@@ -174,10 +195,12 @@ def network_of_files(folder: Path, frames: Mapping[str, pl.DataFrame]) -> Networ
     return network
 
 
-def local_twin(network: Network, data: Mapping[str, object], folder: Path) -> Federation:
+def local_twin(
+    network: Network, data: Mapping[str, object], folder: Path, policy: Policy
+) -> Federation:
     """The same centers in this process, with the same keys."""
     folder.mkdir(parents=True, exist_ok=True)
-    twin = Federation.local(dict(data), ledger=folder)
+    twin = Federation.local(dict(data), policy=policy, ledger=folder)
     for name in network.centers:
         shutil.copy(folder / f"{name}.key", network.kit(name) / f"{name}.key")
     return twin

@@ -21,9 +21,13 @@ Pair = tuple[Network, Federation]
 ANALYSES: dict[str, Callable[[Federation], Any]] = {
     "table": lambda fed: fed.table("los", by="arm"),
     "describe": lambda fed: fed.describe("los", by="arm", where="age >= 40"),
+    "describe all": lambda fed: fed.describe("los"),
+    "table of a subset": lambda fed: fed.table("los", where="age < 60", max_bins=8),
     "compare": lambda fed: fed.compare("los", by="arm", groups=("a", "b"), method="all"),
-    "quantiles": lambda fed: fed.quantiles("los", by="arm"),
-    "quantiles, iterative": lambda fed: fed.quantiles("los", method="yj-likelihood"),
+    "compare, one-sided": lambda fed: fed.compare("los", by="arm", alternative="greater"),
+    "compare several": lambda fed: fed.compare(["los", "age"], by="arm"),
+    "quantiles": lambda fed: fed.quantiles("los", by="arm", method="all"),
+    "quantiles by loss": lambda fed: fed.quantiles("los", [0.25, 0.5], method="loss"),
 }
 
 

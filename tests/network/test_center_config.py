@@ -90,7 +90,7 @@ def test_groups_leave_out_what_the_study_does_not_have() -> None:
         ("k = 5", "kk = 5", "kk"),
         ('ledger = "Haifa.ledger"', "", "ledger"),
         ('name = "Haifa"', "name = 5", "name"),
-        ('name = "Haifa"', 'name = "Haifa"\napproval = "ask"', "not there yet"),
+        ('name = "Haifa"', 'name = "Haifa"\napproval = "maybe"', "maybe"),
         ("factor = 18.016", 'factor = 2\ncodes = { a = "b" }', "codes do not go"),
     ],
 )

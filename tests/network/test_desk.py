@@ -2,16 +2,19 @@
 
 import os
 import stat
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.network.networks import hospital
+from unpooled.approval import Decision, Steward, decide, pending
 from unpooled.center import Center
 from unpooled.errors import LedgerError
 from unpooled.keys import CenterKey
-from unpooled.links.flare.desk import DESK, Desk, ask_center, was_released
+from unpooled.links.flare.desk import DESK, HELD, Desk, ask_center, was_released
 from unpooled.messages import SizesQuestion, encode
 from unpooled.policy import Policy
 from unpooled.sources import open_source
@@ -29,14 +32,14 @@ def center(monkeypatch: pytest.MonkeyPatch) -> Iterator[Center]:
     desk.close()
 
 
-def ask() -> bytes | None:
-    return ask_center(QUESTION, lambda: False)
+def ask(ticket: str | None = None) -> bytes | str | None:
+    return ask_center(QUESTION, ticket, lambda: False)
 
 
 def test_the_very_bytes_of_a_release_come_out(center: Center) -> None:
     payload = ask()
+    assert isinstance(payload, bytes)
     assert payload == center.answer(QUESTION).payload
-    assert payload is not None
     assert was_released(payload)
     assert not was_released(payload + b" ")
 
@@ -75,8 +78,43 @@ def test_the_result_filter_passes_releases_and_nothing_beside_them(center: Cente
     passed = filtered(release=payload, rows=[1.5, 2.5])
     assert passed["release"] == payload
     assert "rows" not in passed
+    waiting = filtered(held=HELD, rows=[1.5], release=b"row 1.5")
+    assert waiting["held"] == HELD
+    assert "rows" not in waiting
+    assert "release" not in waiting
     for content in ({"release": b"row 1.5"}, {"release": "text"}, {"rows": [1.5]}):
         stopped = filtered(**content)
         assert stopped.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR
         assert "release" not in stopped
         assert "rows" not in stopped
+
+
+@pytest.fixture
+def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of what waits for the steward of a center that asks him."""
+    folder = tmp_path / "Haifa.pending"
+    key, steward = CenterKey.from_seed(1, "Haifa"), Steward(folder)
+    source = open_source(hospital(1, 30, 30))
+    center = Center("Haifa", source, Policy(), key, steward=steward)
+    desk = Desk(center, steward)
+    monkeypatch.setenv(DESK, desk.address)
+    yield folder
+    desk.close()
+
+
+@pytest.mark.parametrize("decision", ["approved", "refused"])
+def test_word_of_waiting_comes_out_until_the_steward_has_decided(
+    asking: Path, decision: Decision
+) -> None:
+    ticket = "a" * 32
+    for _ in range(3):
+        assert ask(ticket) == HELD
+    (held,) = pending(asking)
+    decide(asking, held, decision)
+    if decision == "refused":
+        time.sleep(1.5)  # the desk records it by itself in the meantime
+    payload = ask(ticket)
+    assert isinstance(payload, bytes)
+    assert (payload.decode() == held.answer) == (decision == "approved")
+    assert (b"refused-by-steward" in payload) == (decision == "refused")
+    assert pending(asking) == []

@@ -3,46 +3,49 @@
 import os
 import resource
 import signal
-import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.network.networks import Network, eventually, run
+from tests.network.networks import (
+    PATIENT,
+    SLACK,
+    Network,
+    eventually,
+    everybody_answers,
+    people,
+    run,
+)
 from unpooled import Federation
-from unpooled.errors import LinkError
-from unpooled.ledger import verify
+from unpooled.errors import InputError, LinkError, MissingError
+from unpooled.ledger import Entry, read, verify
 from unpooled.messages import Reason
+from unpooled.results.quantiles import QuantilesResult
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 psutil = pytest.importorskip("psutil", reason="nvflare is not installed")
 pytestmark = pytest.mark.xdist_group("network")
 
-PATIENT = 60  # seconds: more than any answer takes on a busy machine
-SLACK = 30  # seconds: what ends on time on a busy machine
+
+@pytest.fixture(autouse=True)
+def sound_ledgers(trio: Network) -> Iterator[None]:
+    """Whatever happened, every ledger verifies, and no question is recorded twice."""
+    yield
+    for name in trio.centers:
+        assert verify(trio.kit(name) / f"{name}.ledger").ok
+        tickets = Counter((entry.ticket, entry.question) for entry in entries(trio, name))
+        assert set(tickets.values()) == {1}
 
 
-@pytest.fixture
-def fed(trio: Network) -> Iterator[Federation]:
-    for name in trio.centers:  # each test finds all centers there
-        if trio.running[name].process.poll() is not None:
-            trio.start(name)
-    with Federation.connect(trio.toml, timeout=PATIENT) as fed:
-        eventually(lambda: everybody_answers(fed))
-        yield fed
-
-
-def everybody_answers(fed: Federation) -> None:
-    assert people(fed) == 445
-
-
-def people(fed: Federation) -> int:
-    groups = fed.describe("los").to_dict()["groups"]
-    return sum(group["n"] for group in groups)
+def entries(network: Network, name: str) -> list[Entry]:
+    return read(network.kit(name) / f"{name}.ledger")[1]
 
 
 def refused(fed: Federation) -> dict[str, str]:
@@ -58,54 +61,128 @@ def kill_whole(network: Network, name: str) -> None:
     top = psutil.Process(network.running[name].process.pid)
     for process in [top, *top.children(recursive=True)]:
         process.kill()
-    network.running[name].process.wait(10)
+    network.running[name].process.wait(SLACK)
+
+
+@contextmanager
+def halted(network: Network, name: str) -> Iterator[None]:
+    """The center's own process does nothing for a while."""
+    pid = network.running[name].process.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def in_time(seconds: float) -> Iterator[None]:
+    """It ends within the analyst's timeout, and what a busy machine adds."""
+    start = time.monotonic()
+    yield
+    assert time.monotonic() - start < seconds + SLACK
 
 
 def test_a_center_that_is_down_is_named_and_comes_back_by_itself(
     trio: Network, fed: Federation
 ) -> None:
     trio.running["Porto"].end()
-    start = time.monotonic()
-    assert refused(fed) == {"Porto": Reason.NOT_CONNECTED}
-    assert time.monotonic() - start < PATIENT
+    with in_time(PATIENT):
+        assert refused(fed) == {"Porto": Reason.NOT_CONNECTED}
     assert people(fed) == 360
+    assert "left out: Porto: the center is not connected" in str(fed.describe("los"))
     assert "Porto: not connected" in run("federation", "status", trio.toml, wanted=1)
+    told = run("describe", "los", "--federation", trio.toml, wanted=1)
+    assert "a center is missing:\n  Porto: the center is not connected" in told
+    told = run("describe", "los", "--federation", trio.toml, "--on-missing", "exclude")
+    assert "left out: Porto" in told
     trio.start("Porto")
     eventually(lambda: everybody_answers(fed))
 
 
-def test_a_center_that_is_late_is_named_and_not_waited_for(trio: Network, fed: Federation) -> None:
-    link(fed).timeout = 3
-    pid = trio.running["Bern"].process.pid
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        start = time.monotonic()
-        result = fed.describe("los")
-        assert time.monotonic() - start < 3 + SLACK
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    assert [(r.center, r.reason, r.rule) for r in result.refusals] == [
-        ("Bern", Reason.NO_ANSWER, "the center did not answer within 3 seconds")
-    ]
-    link(fed).timeout = PATIENT
+def test_a_chain_stops_with_the_name_of_the_center_that_is_missing(
+    trio: Network, fed: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Federation.connect(trio.toml, timeout=PATIENT) as careful:
+        ask = link(careful).ask
+
+        def ask_a_late_center(question: bytes, centers: Sequence[str]) -> Any:
+            if "Bern" not in centers or b'"join"' not in question:
+                return ask(question, centers)
+            link(careful).timeout = 3
+            with halted(trio, "Bern"):
+                return ask(question, centers)
+
+        monkeypatch.setattr(link(careful), "ask", ask_a_late_center)
+        with in_time(3), pytest.raises(MissingError, match="Bern: the center did not") as caught:
+            careful.table("los")
+        (missing,) = caught.value.refusals
+        assert (missing.center, missing.reason) == ("Bern", Reason.NO_ANSWER)
+        assert missing.rule == "the center did not answer within 3 seconds"
+        assert {release.center for release in careful.releases} == {"Haifa", "Bern", "Porto"}
+    with pytest.raises(InputError, match="'stop' or 'exclude', got 'wait'"):
+        Federation.connect(trio.toml, on_missing="wait")  # type: ignore[arg-type]
     eventually(lambda: everybody_answers(fed))
-    assert verify(trio.kit("Bern") / "Bern.ledger").ok
 
 
-def test_a_center_killed_during_a_question_is_named(trio: Network, fed: Federation) -> None:
-    link(fed).timeout = 6
-    os.kill(trio.running["Bern"].process.pid, signal.SIGSTOP)
-    killer = threading.Timer(1.5, kill_whole, (trio, "Bern"))
-    killer.start()
-    start = time.monotonic()
-    told = refused(fed)
-    assert time.monotonic() - start < 6 + SLACK
-    killer.join()
-    assert told in ({"Bern": Reason.NO_ANSWER}, {"Bern": Reason.NOT_CONNECTED})
+def test_a_chain_goes_on_without_a_center_that_is_killed_in_the_middle_of_it(
+    trio: Network, fed: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = link(fed).ask
+
+    def ask_and_kill(question: bytes, centers: Sequence[str]) -> Any:
+        if "Bern" not in centers or b'"join"' not in question:
+            return ask(question, centers)
+        link(fed).timeout = 6
+        os.kill(trio.running["Bern"].process.pid, signal.SIGSTOP)
+        killer = threading.Timer(1.5, kill_whole, (trio, "Bern"))
+        killer.start()
+        try:
+            return ask(question, centers)
+        finally:
+            killer.join()
+            link(fed).timeout = PATIENT
+
+    with monkeypatch.context() as patch, in_time(6):
+        patch.setattr(link(fed), "ask", ask_and_kill)
+        result = fed.table("los")
+    assert {r.center: r.reason for r in result.refusals} in (
+        {"Bern": Reason.NO_ANSWER},
+        {"Bern": Reason.NOT_CONNECTED},
+    )
+    assert result.counts.sum() == 305
+    assert "left out: Bern" in str(result)
+    assert not any(b'"join"' in e.question.encode() for e in entries(trio, "Bern")[-1:])
     trio.start("Bern")
-    link(fed).timeout = PATIENT
     eventually(lambda: everybody_answers(fed))
-    assert verify(trio.kit("Bern") / "Bern.ledger").ok
+
+
+def test_a_fit_begins_again_without_a_center_that_goes_missing_between_rounds(
+    trio: Network, fed: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, rounds = link(fed).ask, 0
+
+    def ask_late_in_the_second_round(question: bytes, centers: Sequence[str]) -> Any:
+        nonlocal rounds
+        rounds += b'"powers"' in question
+        if rounds != 2:
+            return ask(question, centers)
+        link(fed).timeout = 3
+        with halted(trio, "Porto"):
+            try:
+                return ask(question, centers)
+            finally:
+                link(fed).timeout = PATIENT
+
+    with monkeypatch.context() as patch:
+        patch.setattr(link(fed), "ask", ask_late_in_the_second_round)
+        result = fed.quantiles("los", [0.5], method="yj-likelihood")
+    without = Federation.local(
+        {name: trio.kit(name) / "data.csv" for name in ("Haifa", "Bern")}
+    ).quantiles("los", [0.5], method="yj-likelihood")
+    assert isinstance(result, QuantilesResult)
+    assert [(r.center, r.reason) for r in result.refusals] == [("Porto", Reason.NO_ANSWER)]
+    assert result.to_dict()["quantiles"] == without.to_dict()["quantiles"]
 
 
 def test_nothing_leaves_that_is_not_recorded(trio: Network, fed: Federation) -> None:
@@ -120,7 +197,6 @@ def test_nothing_leaves_that_is_not_recorded(trio: Network, fed: Federation) -> 
     finally:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
     eventually(lambda: everybody_answers(fed))
-    assert verify(ledger).ok
 
 
 GARBAGE = """
@@ -130,20 +206,26 @@ from types import SimpleNamespace
 from unpooled.center import Center
 from unpooled.links.flare.running import run_center
 
-Center.answer = lambda self, question: SimpleNamespace(payload=bytes([255, 0]) + b"garbage")
+def garbage(self, question, ticket):
+    return SimpleNamespace(payload=bytes([255, 0]) + b"garbage")
+
+Center.answer = garbage
 run_center(Path(sys.argv[1]), None, lambda text: print(text, flush=True))
 """
 
 
 def test_a_center_that_answers_garbage_is_named(
-    trio: Network, fed: Federation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trio: Network, fed: Federation, tmp_path: Path
 ) -> None:
     trio.running["Porto"].end()
     script = tmp_path / "garbage.py"
     script.write_text(GARBAGE)
-    monkeypatch.setattr("tests.network.networks.UNPOOLED", [sys.executable])
-    trio.spawn("Porto", script, trio.kit("Porto")).wait_for("is connected")
-    assert refused(fed) == {"Porto": Reason.UNREADABLE_ANSWER}
+    trio.spawn_python("Porto", script, trio.kit("Porto")).wait_for("is connected")
+
+    def named() -> None:
+        assert refused(fed) == {"Porto": Reason.UNREADABLE_ANSWER}
+
+    eventually(named)
     started = psutil.Process(trio.running["Porto"].process.pid).children(recursive=True)
     assert len(started) >= 2
     trio.running["Porto"].end(signal.SIGKILL)
@@ -151,18 +233,31 @@ def test_a_center_that_answers_garbage_is_named(
     assert not alive  # the engine ends with the center's own process
 
 
+def test_an_answer_is_neither_lost_nor_doubled_when_the_coordinator_dies_under_it(
+    trio: Network, fed: Federation
+) -> None:
+    link(fed).timeout = 3 * PATIENT
+    before = len(entries(trio, "Haifa"))
+    with ThreadPoolExecutor(1) as analyst:
+        with halted(trio, "Haifa"):
+            asked = analyst.submit(fed.describe, "los", where="age < 80")
+            time.sleep(3)  # the question is on Haifa's desk
+            kill_whole(trio, "coordinator")
+        trio.start("coordinator")
+        result = asked.result(4 * PATIENT)
+    assert result.refusals == ()
+    kinds = [entry.question.split('"')[3] for entry in entries(trio, "Haifa")[before:]]
+    assert kinds == ["sizes", "moments"]
+
+
 def test_a_coordinator_that_is_killed_and_started_again_is_found_again(
     trio: Network, fed: Federation
 ) -> None:
     kill_whole(trio, "coordinator")
-    start = time.monotonic()
     link(fed).timeout = 3
-    with pytest.raises(LinkError, match="coordinator"):
+    with in_time(3), pytest.raises(LinkError, match="coordinator"):
         fed.describe("los")
-    assert time.monotonic() - start < 3 + SLACK
     trio.start("coordinator")
     link(fed).timeout = PATIENT
     eventually(lambda: everybody_answers(fed))  # centers come back by themselves
     assert run("federation", "status", trio.toml).count(": connected") == 3
-    for name in trio.centers:
-        assert verify(trio.kit(name) / f"{name}.ledger").ok

@@ -4,27 +4,32 @@ Its own locks are off in these tests (every role may do anything, every class is
 has the strongest role there is: what refuses here are the centers.
 """
 
+import base64
+import json
 import shutil
-import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from tests.network.networks import Network, hospital, network_of_files, run
+from tests.network.networks import Network, eventually, hospital, network_of_files, run
 from unpooled import Federation
-from unpooled.errors import LinkError, RefusedError
+from unpooled.errors import LinkError, MissingError, RefusedError
 from unpooled.kits import read_federation
+from unpooled.ledger import read
 from unpooled.links.flare import lockdown
+from unpooled.links.flare.lockdown import center_files, loosened
+from unpooled.messages import SizesQuestion, encode
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 pytestmark = pytest.mark.xdist_group("network")
 
 PLANTED = ("Zacharias-Quux", "Oddity", "8675309.25")
+TRACES = ("unpooled/center.py", "unpooled/sources.py", "duckdb", "data.parquet", "Parquet")
 
 ROGUE = """
 import sys
@@ -54,12 +59,12 @@ def planted(frame: pl.DataFrame) -> pl.DataFrame:
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     frames = {"Haifa": planted(hospital(1, 80, 70)), "Bern": planted(hospital(2, 60, 50))}
     network = network_of_files(tmp_path_factory.mktemp("rogue"), frames)
+    frames["Haifa"].write_parquet(network.kit("Haifa") / "data.parquet")
+    network.write_center("Haifa", 'data = "data.parquet"')
     make_boss(network)
     script = network.folder / "rogue.py"
     script.write_text(ROGUE)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.network.networks.UNPOOLED", [sys.executable])
-        rogue = network.spawn("coordinator", script, network.kit("coordinator"))
+    rogue = network.spawn_python("coordinator", script, network.kit("coordinator"))
     try:
         rogue.wait_for("is started")
         for name in network.centers:
@@ -107,6 +112,10 @@ def submit(session: Any, folder: Path, executor: str, code: str | None = None) -
     if code is not None:
         (folder / "app" / "custom").mkdir()
         (folder / "app" / "custom" / "evil.py").write_text(code)
+    return run_job(session, folder)
+
+
+def run_job(session: Any, folder: Path) -> str:
     job = session.submit_job(str(folder))
     end = time.monotonic() + 120
     while time.monotonic() < end:
@@ -189,6 +198,72 @@ def test_a_policy_cannot_be_weakened_from_outside(network: Network) -> None:
         assert all(b'"k":10' in received.payload for received in fed.releases)
 
 
+def loosen(folder: Path, file: str, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change a file of a job that is otherwise ours."""
+    path = folder / file
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+CLIENT = "app/config/config_fed_client.json"
+POLICY = {"k": 1, "policy": {"k": 1, "quantile_loss": True}}
+LOOSER: dict[str, tuple[str, Callable[[dict[str, Any]], None]]] = {
+    "a policy": (CLIENT, lambda c: c["executors"][0]["executor"].update(args=POLICY)),
+    "another scope": ("meta.json", lambda c: c.update(scope="public")),
+    "a component": (
+        CLIENT,
+        lambda c: c["components"].append(
+            {"id": "logs", "path": "nvflare.widgets.widget.Widget", "args": {}}
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("looser", LOOSER)
+def test_a_job_that_comes_with_looser_rules_is_refused(
+    network: Network, analyst: Any, tmp_path: Path, looser: str
+) -> None:
+    from unpooled.links.flare.job import write_job
+
+    write_job(tmp_path / "job", ("Haifa", "Bern"))
+    loosen(tmp_path / "job", *LOOSER[looser])
+    status = run_job(analyst, tmp_path / "job")
+    assert status not in ("FINISHED:COMPLETED", "still running")
+
+
+def test_a_job_cannot_take_the_centers_filter_away(
+    network: Network, analyst: Any, tmp_path: Path
+) -> None:
+    """A center's own filter is added to whatever a job says about filters."""
+    from unpooled.links.flare.job import write_job
+
+    write_job(tmp_path / "job", ("Haifa", "Bern"))
+    none = {"task_result_filters": [{"tasks": ["question"], "filters": []}]}
+    loosen(tmp_path / "job", CLIENT, lambda c: c.update(none))
+    assert loosened(network.kit("Haifa") / "local", center_files()) == []
+    job = analyst.submit_job(str(tmp_path / "job"))
+    question = base64.b64encode(encode(SizesQuestion(variable="los"))).decode()
+    asked = {"ticket": "e" * 32, "question": question, "centers": ["Haifa"], "timeout": 60}
+
+    def answered() -> dict[str, Any]:
+        told: dict[str, Any] = analyst.do_app_command(job, "ask", asked)
+        assert told["over"]
+        return told
+
+    def present() -> None:
+        try:
+            assert "Haifa" in analyst.do_app_command(job, "centers", {})["centers"]
+        except RuntimeError as error:
+            raise AssertionError from error
+
+    eventually(present)
+    told = eventually(answered)
+    analyst.abort_job(job)
+    left = [entry.answer for entry in read(network.kit("Haifa") / "Haifa.ledger")[1]]
+    assert base64.b64decode(told["answers"]["Haifa"]).decode() in left
+
+
 def test_a_kit_of_another_federation_opens_nothing(network: Network, tmp_path: Path) -> None:
     stranger = network_of_files(tmp_path / "strange", {"Haifa": hospital(1, 20, 20)})
     own, port = (str(read_federation(n.toml).coordinator.port) for n in (stranger, network))
@@ -232,15 +307,24 @@ def test_nothing_planted_is_in_what_the_coordinator_has(network: Network) -> Non
                 fed.describe(wrong)
         with pytest.raises(Exception, match="condition"):
             fed.describe("los", where="name > 5")
+        break_data(network.kit("Haifa") / "data.parquet")
+        with pytest.raises(MissingError, match="Haifa: the center could not answer"):
+            fed.describe("los", where="age < 80")
     log = network.kit("Haifa") / "center.log"
+    assert "Traceback" in log.read_text()  # it is told at the center
     assert log.stat().st_mode & 0o077 == 0
     places = [network.kit(name) for name in ("coordinator", "analyst", "boss")]
     files = [path for place in places for path in place.rglob("*") if path.is_file()]
     assert len(files) > 10
     for path in files:
         for content in contents(path):
-            for value in PLANTED:
+            for value in (*PLANTED, *TRACES):
                 assert value.encode() not in content, f"{value} is in {path}"
+
+
+def break_data(path: Path) -> None:
+    """Make the next question fail at the center, with a trace of its own code."""
+    path.write_bytes(path.read_bytes()[:200] + b"Zacharias-Quux" * 50)
 
 
 def contents(path: Path) -> Iterator[bytes]:

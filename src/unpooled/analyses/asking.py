@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from unpooled import where as conditions
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator, Round
-from unpooled.errors import InputError, RefusedError
+from unpooled.errors import InputError, MissingError, RefusedError
 from unpooled.messages import (
     Catalogue,
     CatalogueQuestion,
@@ -186,6 +186,14 @@ def explain(
     """Raise: no center can answer, and what the analyst can do about it."""
     take_attendance(coordinator, request)  # raises where a name is unknown
     refuse(refusals, hint)
+
+
+def stop_at_missing(missing: Iterable[tuple[str, Refusal]]) -> NoReturn:
+    """Raise: a center is missing, and the result would be another one without it."""
+    told = center_refusals(missing)
+    lines = [f"  {refusal_sentence(refusal)}" for refusal in told]
+    hint = "Hint: on_missing='exclude' (--on-missing exclude) goes on without it."
+    raise MissingError("\n".join(["a center is missing:", *lines, hint]), told)
 
 
 def refuse(refusals: Iterable[tuple[str, Refusal]], hint: str = "") -> NoReturn:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from unpooled.analyses.asking import Request, ask_groups, explain
+from unpooled.analyses.asking import Request, ask_groups
 from unpooled.analyses.compare import check_methods
 from unpooled.analyses.describe import run_describe
+from unpooled.analyses.rounds import Asking, without_the_missing
 from unpooled.analyses.table import run_table
 from unpooled.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
@@ -224,7 +224,7 @@ class _Estimator:
         self, group: str, ask: "_Powers", fit: Callable[[], YeoJohnsonFit]
     ) -> list[Quantile]:
         try:
-            found = fit()
+            found = without_the_missing(fit)
         except UnpooledError:
             raise
         except ValueError as error:
@@ -246,40 +246,13 @@ class _Estimator:
         p, spread = self._p, max(described.sd, 1e-12 * abs(described.mean), 1e-300)
         low = described.mean - spread * float(np.sqrt((1 - p) / p).max()) * 1.001
         high = described.mean + spread * float(np.sqrt(p / (1 - p)).max()) * 1.001
-        found = minimise_loss(ask, p, low, high)
+        found = without_the_missing(lambda: minimise_loss(ask, p, low, high))
         self._refusals += ask.refusals
         self._rounds += ask.rounds
         return estimates(group, p, found.estimate, [None] * len(p))
 
 
-class _Asking:
-    """Asks the same centers round after round; who answered the first must answer them all."""
-
-    def __init__(self, coordinator: Coordinator, request: Request) -> None:
-        self._coordinator = coordinator
-        self._request = request
-        self._centers: tuple[str, ...] | None = None
-        self.refusals: list[tuple[str, Refusal]] = []
-        self.rounds = 0
-
-    def _ask(self, question: Any, expected: Any) -> list[Any]:
-        round_ = self._coordinator.ask(question, expected, self._centers)
-        self.rounds += 1
-        self.refusals += round_.refusals
-        answered = tuple(round_.aggregates)
-        if not answered:
-            explain(self._coordinator, self._request, self.refusals)
-        if self._centers is not None and answered != self._centers:
-            silent = ", ".join(c for c in self._centers if c not in answered)
-            raise RefusedError(
-                f"{silent} stopped answering in the middle of the rounds",
-                center_refusals(self.refusals),
-            )
-        self._centers = answered
-        return [said.groups[0] for said in round_.aggregates.values()]
-
-
-class _Powers(_Asking):
+class _Powers(Asking):
     """One call is one round over the centers: the pooled moments at some λ."""
 
     def __init__(self, coordinator: Coordinator, request: Request, digits: int | None) -> None:
@@ -288,28 +261,28 @@ class _Powers(_Asking):
 
     def __call__(self, lambdas: FloatArray) -> PowerMoments:
         asked = tuple(lambdas.tolist())
-        question = PowersQuestion(**self._request.fields, lambdas=asked, digits=self._digits)
+        question = PowersQuestion(**self.request.fields, lambdas=asked, digits=self._digits)
         return pool(
             [
                 PowerMoments(
                     said.n, said.log_sum, lambdas, np.array(said.means), np.array(said.variances)
                 )
-                for said in self._ask(question, Powers)
+                for said in self.ask(question, Powers)
             ]
         )
 
 
-class _Loss(_Asking):
+class _Loss(Asking):
     """One call is one round over the centers: the pooled quantile loss at some points."""
 
     def __call__(self, points: FloatArray, p: FloatArray) -> PinballLoss:
         asked = tuple(np.asarray(points).tolist()), tuple(np.asarray(p).tolist())
-        question = LossQuestion(**self._request.fields, points=asked[0], p=asked[1])
+        question = LossQuestion(**self.request.fields, points=asked[0], p=asked[1])
         return pool_losses(
             [
                 PinballLoss(
                     said.n, np.array(said.loss), np.array(said.below), np.array(said.at_most)
                 )
-                for said in self._ask(question, Losses)
+                for said in self.ask(question, Losses)
             ]
         )

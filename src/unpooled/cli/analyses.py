@@ -18,6 +18,7 @@ from unpooled.cli.options import (
     K,
     LedgerFolder,
     Network,
+    OnMissing,
     PerPerson,
     Person,
     Report,
@@ -31,6 +32,7 @@ from unpooled.errors import InputError
 
 if TYPE_CHECKING:
     from unpooled.federation import Federation
+    from unpooled.federation import OnMissing as OnMissingCenter
     from unpooled.maths.mann_whitney import Alternative
     from unpooled.messages import Limits
 
@@ -42,6 +44,7 @@ def table(
     centers: Centers = None,
     federation: Network = None,
     timeout: Timeout = 60.0,
+    on_missing: OnMissing = "stop",
     center_column: CenterColumn = None,
     by: By = None,
     groups: Groups = None,
@@ -60,7 +63,7 @@ def table(
 ) -> None:
     """A K-anonymous table of a variable, over all centers."""
     local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
-    fed = _open(federation, timeout, local)
+    fed = _open(_Remote(federation, timeout, on_missing), local)
     result = fed.table(
         value,
         by,
@@ -77,6 +80,7 @@ def describe(
     centers: Centers = None,
     federation: Network = None,
     timeout: Timeout = 60.0,
+    on_missing: OnMissing = "stop",
     center_column: CenterColumn = None,
     by: By = None,
     groups: Groups = None,
@@ -93,7 +97,7 @@ def describe(
 ) -> None:
     """n, missing, mean and SD per group; Welch's t-test where there are two groups."""
     local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
-    fed = _open(federation, timeout, local)
+    fed = _open(_Remote(federation, timeout, on_missing), local)
     result = fed.describe(value, by, groups=groups, where=where)
     _finish(result, fed, as_json, releases, chart, report)
 
@@ -104,6 +108,7 @@ def compare(
     centers: Centers = None,
     federation: Network = None,
     timeout: Timeout = 60.0,
+    on_missing: OnMissing = "stop",
     center_column: CenterColumn = None,
     groups: Groups = None,
     ordered: Annotated[
@@ -135,7 +140,7 @@ def compare(
     A report shows all methods unless --method names some.
     """
     local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
-    fed = _open(federation, timeout, local)
+    fed = _open(_Remote(federation, timeout, on_missing), local)
     result = fed.compare(
         _one_or_several(values),
         by,
@@ -154,6 +159,7 @@ def quantiles(
     centers: Centers = None,
     federation: Network = None,
     timeout: Timeout = 60.0,
+    on_missing: OnMissing = "stop",
     p: Annotated[
         list[float] | None,
         typer.Option("--p", help="Which quantiles.  [default: .02 .25 .5 .75 .98]"),
@@ -181,7 +187,7 @@ def quantiles(
 ) -> None:
     """Quantiles of a variable, by group."""
     local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
-    fed = _open(federation, timeout, local)
+    fed = _open(_Remote(federation, timeout, on_missing), local)
     result = fed.quantiles(
         _one_or_several(values),
         p or (0.02, 0.25, 0.5, 0.75, 0.98),
@@ -213,11 +219,19 @@ class _Local(NamedTuple):
     ledger: Path | None
 
 
-def _open(network: Path | None, timeout: float, local: _Local) -> "Federation":
+class _Remote(NamedTuple):
+    """What is said about centers over the network."""
+
+    federation: Path | None
+    timeout: float
+    on_missing: str
+
+
+def _open(remote: _Remote, local: _Local) -> "Federation":
     """The centers over the network, or those in this process."""
-    if (network is None) == (local.centers is None):
+    if (remote.federation is None) == (local.centers is None):
         raise InputError("give either centers, files, or federation, a federation.toml")
-    if network is None:
+    if remote.federation is None:
         return _open_local(local, local.centers or [])
     if local._replace(codebook=None, centers=None) != _Local(None, None, 10, *[None] * 4):
         raise InputError("k, person, per-person, ledger and center-column are each center's own")
@@ -225,7 +239,17 @@ def _open(network: Path | None, timeout: float, local: _Local) -> "Federation":
     from unpooled.variables import read_codebook
 
     variables = None if local.codebook is None else read_codebook(local.codebook)
-    return Federation.connect(network, variables=variables, timeout=timeout)
+    return Federation.connect(
+        remote.federation,
+        variables=variables,
+        timeout=remote.timeout,
+        on_missing=cast("OnMissingCenter", remote.on_missing),  # checked by the federation
+        progress=_show if sys.stderr.isatty() else None,
+    )
+
+
+def _show(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _open_local(local: _Local, centers: Sequence[str]) -> "Federation":

@@ -21,6 +21,12 @@ Network = Annotated[
 Timeout = Annotated[
     float, typer.Option(help="Seconds that a center of --federation may take for an answer.")
 ]
+OnMissing = Annotated[
+    str,
+    typer.Option(
+        "--on-missing", help="A center of --federation is missing: stop, or exclude it and go on."
+    ),
+]
 CenterColumn = Annotated[
     str | None, typer.Option(help="The column of the one file that names the center.")
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from unpooled.messages import Refusal
+from unpooled.messages import MISSING, Reason, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +38,9 @@ def refusal_sentence(refusal: CenterRefusal) -> str:
 
 
 def refusals_text(refusals: tuple[CenterRefusal, ...]) -> str:
-    """What was refused, a line each; nothing where nothing was."""
-    return "".join(f"\nrefused: {refusal_sentence(refusal)}" for refusal in refusals)
+    """What was refused and who was left out, a line each; nothing where nothing was."""
+    return "".join(f"\n{_word(refusal)}: {refusal_sentence(refusal)}" for refusal in refusals)
+
+
+def _word(refusal: CenterRefusal) -> str:
+    return "left out" if Reason(refusal.reason) in MISSING else "refused"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from unpooled.errors import InputError, UnpooledError
+from unpooled.errors import InputError, MissingError, UnpooledError
 from unpooled.maths.multiplicity import benjamini_hochberg, holm
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
@@ -46,6 +46,8 @@ def each(values: Sequence[str], run: Callable[[str], R]) -> tuple[Outcome[R], ..
     for value in values:
         try:
             outcomes.append(Outcome(value, run(value), None))
+        except MissingError:  # it is missing for every variable
+            raise
         except UnpooledError as error:
             outcomes.append(Outcome(value, None, str(error)))
     if all(outcome.result is None for outcome in outcomes):

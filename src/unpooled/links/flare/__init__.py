@@ -4,6 +4,7 @@ The engine's server is our coordinator, its clients are centers, its admin user 
 job stays open for many questions, its task is one question, and its result is one release.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,19 +14,23 @@ if TYPE_CHECKING:
     from unpooled.links.flare.connection import FlareLink
 
 
-def connect(path: str | Path, timeout: float = 60.0) -> "FlareLink":
+def connect(
+    path: str | Path, timeout: float = 60.0, progress: Callable[[str], None] | None = None
+) -> "FlareLink":
     """The link to the centers of a `federation.toml`."""
     from unpooled.kits import find_analyst_kit, read_federation, read_kit
+    from unpooled.links.flare.certificates import check_valid
 
     if not timeout > 0:
         raise InputError(f"timeout must be positive, got {timeout:g}")
     federation = read_federation(path)
     kit = find_analyst_kit(path)
     analyst = read_kit(kit, "analyst").name
+    check_valid(kit, "analyst")
     try:
         from unpooled.links.flare.connection import FlareLink
     except ImportError as error:
         raise LinkError(
             "the network needs NVIDIA FLARE. Hint: pip install 'unpooled[federation]'"
         ) from error
-    return FlareLink(kit, analyst, federation.centers, timeout)
+    return FlareLink(kit, analyst, federation.centers, timeout, progress)

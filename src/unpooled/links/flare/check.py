@@ -1,9 +1,9 @@
 """What a steward should know before a center goes live, in plain words."""
 
 import socket
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from unpooled.center_config import CenterFile, open_data, read_center
@@ -11,6 +11,7 @@ from unpooled.errors import UnpooledError
 from unpooled.keys import CenterKey
 from unpooled.kits import Kit, read_kit
 from unpooled.ledger import verify
+from unpooled.links.flare.certificates import client_context, read_certificate
 from unpooled.links.flare.lockdown import center_files, loosened
 
 _SOON = 30  # days
@@ -37,7 +38,7 @@ def check_center(folder: Path, config: Path | None = None) -> list[Finding]:
     findings = [Finding("kit", True, f"of the center {kit.name} in {kit.federation}")]
     findings += _certificate(folder, kit)
     findings += _settings(folder)
-    findings += _address(kit)
+    findings += _address(folder, kit)
     path = folder / "center.toml" if config is None else config
     try:
         center = read_center(path)
@@ -47,28 +48,19 @@ def check_center(folder: Path, config: Path | None = None) -> list[Finding]:
 
 
 def _certificate(folder: Path, kit: Kit) -> Iterator[Finding]:
-    from cryptography import x509
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.x509.oid import NameOID
-
     try:
-        own = x509.load_pem_x509_certificate((folder / "startup" / "client.crt").read_bytes())
-        root = x509.load_pem_x509_certificate((folder / "startup" / "rootCA.pem").read_bytes())
-        own.verify_directly_issued_by(root)
-    except (OSError, ValueError, TypeError, InvalidSignature):
-        words = "it is missing, damaged or of another federation; ask the coordinator for a new kit"
+        certificate = read_certificate(folder, "center")
+    except UnpooledError as error:
+        yield Finding("certificate", False, str(error))
+        return
+    until, days = f"{certificate.until:%d %B %Y}", certificate.days
+    if certificate.name != kit.name:
+        words = f"it is of {certificate.name!r}, not of {kit.name!r}"
         yield Finding("certificate", False, words)
-        return
-    name = own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value
-    if name != kit.name:
-        yield Finding("certificate", False, f"it is of {name!r}, not of {kit.name!r}")
-        return
-    days = (own.not_valid_after_utc - datetime.now(UTC)).days
-    until = f"{own.not_valid_after_utc:%d %B %Y}"
-    if days < 0:
+    elif days < 0:
         yield Finding("certificate", False, f"it expired on {until}; ask for a new kit")
     else:
-        hint = "; ask for a new kit soon" if days < _SOON else ""
+        hint = f", in {days} days; ask for a new kit now" if days < _SOON else ""
         yield Finding("certificate", True, f"valid until {until}{hint}")
 
 
@@ -81,12 +73,16 @@ def _settings(folder: Path) -> Iterator[Finding]:
         yield Finding("engine settings", True, "no code, no shell, no files, no logs")
 
 
-def _address(kit: Kit) -> Iterator[Finding]:
+def _address(folder: Path, kit: Kit) -> Iterator[Finding]:
     place = f"{kit.address}:{kit.port}"
     try:
-        socket.create_connection((kit.address, kit.port), timeout=5).close()
+        with socket.create_connection((kit.address, kit.port), timeout=5) as plain:
+            client_context(folder).wrap_socket(plain).close()
     except socket.gaierror:
         yield Finding("coordinator", False, f"there is no computer called {kit.address!r}")
+    except (ssl.SSLError, ConnectionResetError):
+        words = f"whoever answers at {place} is not the coordinator of this federation"
+        yield Finding("coordinator", False, words)
     except OSError:
         words = f"nobody answers at {place}; is it started, does a firewall stand between?"
         yield Finding("coordinator", False, words)
@@ -98,8 +94,10 @@ def _center(kit: Kit, center: CenterFile, folder: Path) -> Iterator[Finding]:
     good = center.name == kit.name
     yield Finding("center.toml", good, "fits" if good else f"it is of {center.name!r}")
     yield from _data(center, folder)
-    policy = center.policy
-    yield Finding("policy", True, f"every number speaks for at least {policy.k} people")
+    yield Finding("policy", True, f"every number speaks for at least {center.policy.k} people")
+    asks = center.approval == "ask"
+    words = "the steward sees every payload first" if asks else "what the policy allows leaves"
+    yield Finding("approval", True, f"{center.approval}: {words}")
     yield from _ledger(center, folder)
 
 
@@ -111,7 +109,8 @@ def _data(center: CenterFile, folder: Path) -> Iterator[Finding]:
         yield Finding("data", False, str(error))
         return
     policy = center.policy
-    yield Finding("data", bool(people), f"{people} rows, {len(source.kinds)} columns")
+    few = "" if people >= policy.k else f"; with fewer than {policy.k} nothing can be answered"
+    yield Finding("data", not few, f"{people} rows, {len(source.kinds)} columns{few}")
     wanted = {*(policy.variables or ()), *(() if policy.person is None else (policy.person,))}
     unknown = sorted(wanted - set(source.kinds))
     if unknown:
@@ -123,8 +122,11 @@ def _ledger(center: CenterFile, folder: Path) -> Iterator[Finding]:
     if not path.exists():
         yield Finding("ledger", True, f"a new one will be made: {path}")
         return
+    key = path.with_suffix(".key") if center.key is None else folder / center.key
+    if not key.exists():
+        yield Finding("ledger", False, f"its key is missing: {key}; without it it cannot go on")
+        return
     try:
-        key = path.with_suffix(".key") if center.key is None else folder / center.key
         verdict = verify(path, CenterKey.load_or_create(key).public)
     except UnpooledError as error:
         yield Finding("ledger", False, str(error))

@@ -2,9 +2,11 @@
 
 An analyst says `ask` with a ticket of his own choice, and says it again until all centers have
 answered or the time is over: a question is put to the centers once, however often it is repeated.
+Only a center whose steward has not decided yet is asked again, with the same ticket.
 """
 
 import base64
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -20,10 +22,13 @@ from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
-from unpooled.links.flare.executor import ALIVE, QUESTION, RELEASE, TASK
+from unpooled.links.flare.desk import HELD
+from unpooled.links.flare.executor import ALIVE, QUESTION, RELEASE, TASK, TICKET
 
 _PATIENCE = 2.0  # seconds that one `ask` waits for answers before it says who is missing
 _KEPT = 64  # rounds that can still be asked for
+_HOLD = 1.0  # seconds until a center that waits for its steward is asked again
+_FORGOTTEN = 10.0  # seconds after which an analyst who does not ask again is gone
 _SILENCE = 6.0  # seconds without a word, after which a center is no part of the job
 
 
@@ -31,17 +36,28 @@ _SILENCE = 6.0  # seconds without a word, after which a center is no part of the
 class _Round:
     """One question and what came back so far."""
 
+    ticket: str
+    question: bytes
     centers: list[str]
     deadline: float
     absent: set[str]
     answers: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
+    held: dict[str, float] = field(default_factory=dict)  # center → when to ask it again
+    wanted: float = field(default_factory=time.time)  # when the analyst last asked for it
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def waiting(self) -> list[str]:
         """The centers that may still answer."""
         gone = {*self.answers, *self.failed, *self.absent}
         return [name for name in self.centers if name not in gone]
+
+    def due(self) -> list[str]:
+        """The centers to ask again, whose stewards may have decided."""
+        now = time.time()
+        if now - self.wanted > _FORGOTTEN:
+            return []
+        return [name for name in self.waiting() if self.held.get(name, math.inf) <= now]
 
     def over(self) -> bool:
         """Whether nobody is waited for any more."""
@@ -55,6 +71,7 @@ class _Round:
                 "failed": list(self.failed),
                 "absent": sorted(self.absent),
                 "waiting": self.waiting(),
+                "held": [name for name in self.waiting() if name in self.held],
                 "over": self.over(),
                 "now": time.time(),
             }
@@ -102,6 +119,8 @@ class QuestionController(Controller):
                 return
             if self._busy:
                 self._call(sorted(self._busy), fl_ctx)
+            for round_ in list(self._rounds.values()):
+                self._ask_again(round_, fl_ctx)
             time.sleep(0.5)
 
     def _call(self, busy: list[str], fl_ctx: FLContext) -> None:
@@ -134,6 +153,7 @@ class QuestionController(Controller):
         with self._turn:
             round_ = self._rounds.get(data["ticket"]) or self._begin(data, fl_ctx)
         with round_.changed:
+            round_.wanted = time.time()
             round_.changed.wait_for(round_.over, min(_PATIENCE, round_.deadline - time.time()))
             round_.absent |= set(round_.waiting()) - self._present()
         self._last = time.time()
@@ -142,21 +162,33 @@ class QuestionController(Controller):
     def _begin(self, data: dict[str, Any], fl_ctx: FLContext) -> _Round:
         asked = [str(name) for name in data["centers"]]
         seconds = float(data["timeout"])
-        round_ = _Round(asked, time.time() + seconds, set(asked) - self._present())
+        question = base64.b64decode(data["question"])
+        deadline, absent = time.time() + seconds, set(asked) - self._present()
+        round_ = _Round(str(data["ticket"]), question, asked, deadline, absent)
         self._rounds[data["ticket"]] = round_
         for old in list(self._rounds)[:-_KEPT]:
             del self._rounds[old]
-        targets = round_.waiting()
-        if targets:
-            question = Shareable()
-            question[QUESTION] = base64.b64decode(data["question"])
-            task = Task(TASK, question, timeout=ceil(seconds) + 1)
-            task.after_task_sent_cb = lambda client_task, fl_ctx: self._busy.add(
-                client_task.client.name
-            )
-            task.result_received_cb = lambda client_task, fl_ctx: _take(round_, client_task)
-            self.broadcast(task, fl_ctx, targets=targets, min_responses=len(targets))
+        self._send(round_, round_.waiting(), fl_ctx)
         return round_
+
+    def _ask_again(self, round_: _Round, fl_ctx: FLContext) -> None:
+        """Ask the centers whose stewards may have decided."""
+        with round_.changed:
+            due = [] if round_.over() else round_.due()
+            round_.held.update(dict.fromkeys(due, math.inf))
+        self._send(round_, due, fl_ctx)
+
+    def _send(self, round_: _Round, targets: list[str], fl_ctx: FLContext) -> None:
+        if not targets:
+            return
+        question = Shareable()
+        question[QUESTION], question[TICKET] = round_.question, round_.ticket
+        task = Task(TASK, question, timeout=ceil(max(0.0, round_.deadline - time.time())) + 1)
+        task.after_task_sent_cb = lambda client_task, fl_ctx: self._busy.add(
+            client_task.client.name
+        )
+        task.result_received_cb = lambda client_task, fl_ctx: _take(round_, client_task)
+        self.broadcast(task, fl_ctx, targets=targets, min_responses=len(targets))
 
     def _present(self) -> set[str]:
         """The centers that have a part in this job now."""
@@ -167,9 +199,12 @@ class QuestionController(Controller):
 def _take(round_: _Round, client_task: ClientTask) -> None:
     """Keep an answer; anything but a release is a failure of that center."""
     name, result = client_task.client.name, client_task.result
-    payload = result.get(RELEASE) if result.get_return_code() == ReturnCode.OK else None
+    well = result.get_return_code() == ReturnCode.OK
+    payload = result.get(RELEASE) if well else None
     with round_.changed:
-        if isinstance(payload, bytes):
+        if well and result.get(HELD) == HELD:
+            round_.held[name] = time.time() + _HOLD
+        elif isinstance(payload, bytes):
             round_.answers[name] = base64.b64encode(payload).decode("ascii")
         else:
             round_.failed.append(name)

@@ -2,11 +2,13 @@
 
 The rows, the key and the ledger stay in the process that `unpooled center start` runs. The engine's
 processes know a socket that only their own user can open; over it a question goes in and the bytes
-of a release come out. The desk also confirms to the result filter what the gate has let out.
+of a release come out, or word that the steward has not decided yet. The desk also confirms to the
+result filter what the gate has let out.
 """
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,21 +16,31 @@ from hashlib import sha256
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
+from unpooled.approval import Steward
 from unpooled.center import Center
+from unpooled.errors import HeldError
 
 DESK = "UNPOOLED_DESK"  # the environment variable with the socket's address
 
+HELD: Final = "held"  # the steward has not decided yet
+
 _ASK, _CONFIRM = b"?", b"="
-_YES, _NO = b"+", b"-"
+_YES, _NO, _WAIT = b"+", b"-", b"~"
+_TICKET = re.compile(rb"[0-9a-f]{32}")
+_NOBODY = b"-" * 32
+_PAUSE = 0.5  # seconds between two looks at what the steward refused
 _log = logging.getLogger(__name__)
 
 
 class Desk:
     """Serves a center to the engine's processes, one question after the other."""
 
-    def __init__(self, center: Center) -> None:
+    def __init__(self, center: Center, steward: Steward | None = None) -> None:
         self._center = center
+        self._steward = steward
+        self._held: dict[bytes, str] = {}  # a question that waits → the payload's name
         self._turn = threading.Lock()
         self._released: set[bytes] = set()
         self._folder = TemporaryDirectory(prefix="unpooled-")  # 0700, and a short path
@@ -38,10 +50,14 @@ class Desk:
         self._open = True
         self._server = threading.Thread(target=self._serve, daemon=True)
         self._server.start()
+        self._closing = threading.Event()
+        if steward is not None:
+            threading.Thread(target=self._record_refusals, daemon=True).start()
 
     def close(self) -> None:
         """Take no more questions."""
         self._open = False
+        self._closing.set()
         with suppress(OSError), Client(self.address, family="AF_UNIX"):  # wakes the server
             self._server.join(2)
         self._listener.close()
@@ -65,37 +81,73 @@ class Desk:
     def _reply(self, kind: bytes, content: bytes) -> bytes:
         if kind == _CONFIRM:
             return _YES if content in self._released else _NO
+        with self._turn:
+            return self._answer(content)
+
+    def _answer(self, content: bytes) -> bytes:
+        if self._undecided(content):
+            return _WAIT
+        ticket = content[:32].decode() if _TICKET.fullmatch(content[:32]) else None
         try:
-            with self._turn:
-                payload = self._center.answer(content).payload
+            payload = self._center.answer(content[32:], ticket).payload
+        except HeldError as held:
+            self._held[content] = held.name
+            return _WAIT
         except Exception:  # such as a ledger that cannot be written: nothing leaves
             _log.exception("%s: nothing left the center", self._center.name)
             return _NO
         self._released.add(sha256(payload).digest())
         return _YES + payload
 
+    def _undecided(self, content: bytes) -> bool:
+        """Whether this question was held before and still is; saves its answer's calculation."""
+        name = self._held.get(content)
+        if name is None or self._steward is None:
+            return False
+        if self._steward.still_holds(name):
+            return True
+        del self._held[content]
+        return False
 
-def ask_center(question: bytes, given_up: Callable[[], bool]) -> bytes | None:
-    """Put a question to the center's own process; None when nothing may leave."""
-    return _say(_ASK + question, given_up)
+    def _record_refusals(self) -> None:
+        """Put into the ledger what the steward refused, whether or not anybody still waits."""
+        assert self._steward is not None
+        while not self._closing.wait(_PAUSE):
+            try:
+                for held in self._steward.refused():
+                    with self._turn:
+                        self._center.answer(held.question.encode(), held.ticket)
+            except Exception:
+                _log.exception("%s: a refusal could not be recorded", self._center.name)
+
+
+def ask_center(question: bytes, ticket: object, given_up: Callable[[], bool]) -> bytes | str | None:
+    """Put a question to the center's own process.
+
+    The bytes of a release; `HELD` while the steward decides; None when nothing may leave.
+    """
+    told = ticket.encode() if isinstance(ticket, str) and len(ticket) == 32 else _NOBODY
+    reply = _say(_ASK + told + question, given_up)
+    if reply[:1] == _WAIT:
+        return HELD
+    return reply[1:] if reply[:1] == _YES else None
 
 
 def was_released(payload: bytes) -> bool:
     """Whether the center's gate has let these very bytes out."""
-    return _say(_CONFIRM + sha256(payload).digest(), lambda: False) is not None
+    return _say(_CONFIRM + sha256(payload).digest(), lambda: False) == _YES
 
 
-def _say(message: bytes, given_up: Callable[[], bool]) -> bytes | None:
+def _say(message: bytes, given_up: Callable[[], bool]) -> bytes:
     address = os.environ.get(DESK)
     if address is None:
-        return None
+        return _NO
     try:
         with Client(address, family="AF_UNIX") as connection:
             connection.send_bytes(message)
             while not connection.poll(0.2):
                 if given_up():
-                    return None
-            reply = connection.recv_bytes()
+                    return _NO
+            return connection.recv_bytes()
     except (EOFError, OSError):
-        return None
-    return reply[1:] if reply[:1] == _YES else None
+        return _NO

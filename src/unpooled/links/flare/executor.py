@@ -7,10 +7,10 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
-from unpooled.links.flare.desk import ask_center
+from unpooled.links.flare.desk import HELD, ask_center
 
 TASK = "question"
-QUESTION, RELEASE = "question", "release"
+QUESTION, TICKET, RELEASE = "question", "ticket", "release"
 ALIVE = "unpooled.alive"  # asked of a center that works on a question
 
 
@@ -30,11 +30,11 @@ class QuestionExecutor(Executor):
         question = shareable.get(QUESTION)
         if task_name != TASK or not isinstance(question, bytes):
             return make_reply(ReturnCode.TASK_UNKNOWN)
-        payload = ask_center(question, lambda: bool(abort_signal.triggered))
-        if payload is None:
+        told = ask_center(question, shareable.get(TICKET), lambda: bool(abort_signal.triggered))
+        if told is None:
             return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
         reply = Shareable()
-        reply[RELEASE] = payload
+        reply[HELD if told == HELD else RELEASE] = told
         return reply
 
 

@@ -43,6 +43,7 @@ _MANAGERS = "nvflare.app_common.resource_managers.gpu_resource_manager.GPUResour
 _CONSUMER = "nvflare.app_common.resource_consumers.gpu_resource_consumer.GPUResourceConsumer"
 _LAUNCHERS = "nvflare.app_common.job_launcher"
 _STORAGE = "nvflare.app_common.storages.filesystem_storage.FilesystemStorage"
+_PERSISTOR = "nvflare.app_common.state_persistors.storage_state_persistor.StorageStatePersistor"
 
 
 def authorization(granted: dict[str, str]) -> dict[str, Any]:
@@ -105,49 +106,47 @@ def coordinator_files(storage: Path) -> dict[str, dict[str, Any]]:
 
 
 def _coordinator_resources(storage: Path) -> dict[str, Any]:
+    service = {
+        "admin_storage": "transfer",
+        "max_num_clients": 100,
+        "heart_beat_timeout": 12,
+        "admin_timeout": 10.0,
+    }
     return {
         "format_version": 2,
         "class_list_enforcement_mode": "enforce",
         "class_allow_list": [CONTROLLER, ANNOUNCER, *_LOGS],
-        "servers": [
-            {
-                "admin_storage": "transfer",
-                "max_num_clients": 100,
-                "heart_beat_timeout": 12,
-                "admin_timeout": 10.0,
-            }
-        ],
-        "snapshot_persistor": {
-            "path": "nvflare.app_common.state_persistors.storage_state_persistor"
-            ".StorageStatePersistor",
-            "args": {
-                "uri_root": "/",
-                "storage": {
-                    "path": _STORAGE,
-                    "args": {"root_dir": str(storage / "snapshots"), "uri_root": "/"},
-                },
-            },
-        },
-        "components": [
-            {
-                "id": "job_scheduler",
-                "path": "nvflare.app_common.job_schedulers.job_scheduler.DefaultJobScheduler",
-                "args": {"max_jobs": 8, "min_schedule_interval": 1.0},
-            },
-            {
-                "id": "job_manager",
-                "path": "nvflare.apis.impl.job_def_manager.SimpleJobDefManager",
-                "args": {"uri_root": str(storage / "jobs"), "job_store_id": "job_store"},
-            },
-            {"id": "job_store", "path": _STORAGE},
-            {
-                "id": "process_launcher",
-                "path": f"{_LAUNCHERS}.server_process_launcher.ServerProcessJobLauncher",
-                "args": {},
-            },
-            {"id": "announcer", "path": ANNOUNCER, "args": {}},
-        ],
+        "servers": [service],
+        "snapshot_persistor": _snapshots(storage / "snapshots"),
+        "components": _coordinator_components(storage / "jobs"),
     }
+
+
+def _snapshots(folder: Path) -> dict[str, Any]:
+    kept = {"path": _STORAGE, "args": {"root_dir": str(folder), "uri_root": "/"}}
+    return {"path": _PERSISTOR, "args": {"uri_root": "/", "storage": kept}}
+
+
+def _coordinator_components(jobs: Path) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": "job_scheduler",
+            "path": "nvflare.app_common.job_schedulers.job_scheduler.DefaultJobScheduler",
+            "args": {"max_jobs": 8, "min_schedule_interval": 1.0},
+        },
+        {
+            "id": "job_manager",
+            "path": "nvflare.apis.impl.job_def_manager.SimpleJobDefManager",
+            "args": {"uri_root": str(jobs), "job_store_id": "job_store"},
+        },
+        {"id": "job_store", "path": _STORAGE},
+        {
+            "id": "process_launcher",
+            "path": f"{_LAUNCHERS}.server_process_launcher.ServerProcessJobLauncher",
+            "args": {},
+        },
+        {"id": "announcer", "path": ANNOUNCER, "args": {}},
+    ]
 
 
 def analyst_files() -> dict[str, dict[str, Any]]:

@@ -5,6 +5,7 @@ import shutil
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from unpooled.errors import LinkError
 from unpooled.kits import Address, FederationFile, Role, describe_kit, read_federation
@@ -49,11 +50,29 @@ def _build(who: FederationFile, authority: Path) -> Path:
     `authority` keeps what signs the certificates, for centers that join later.
     """
     from nvflare.lighter.constants import CtxKey
-    from nvflare.lighter.entity import Project
     from nvflare.lighter.impl.cert import CertBuilder
     from nvflare.lighter.impl.static_file import StaticFileBuilder
     from nvflare.lighter.impl.workspace import WorkspaceBuilder
     from nvflare.lighter.provisioner import Provisioner
+
+    builders = [
+        WorkspaceBuilder(),
+        StaticFileBuilder(config_folder="config", scheme="grpc"),
+        CertBuilder(root_valid_days=who.days),
+    ]
+    authority.mkdir(mode=0o700, parents=True, exist_ok=True)
+    words = _Words()
+    with redirect_stderr(StringIO()):  # it prints a stack trace, and says the same in words
+        ctx = Provisioner(str(authority), builders).provision(_project(who), logger=words)
+    made = ctx.get(CtxKey.CURRENT_PROD_DIR)
+    if ctx.get(CtxKey.BUILD_ERROR) or made is None:
+        raise LinkError(f"the kits of {who.name!r} could not be made: {' '.join(words.errors)}")
+    return Path(made)
+
+
+def _project(who: FederationFile) -> Any:
+    """The federation in the engine's terms."""
+    from nvflare.lighter.entity import Project
 
     project = Project(who.name, "unpooled", props={"api_version": 3})
     port = who.coordinator.port
@@ -63,19 +82,7 @@ def _build(who: FederationFile, authority: Path) -> Path:
         project.add_client(name, _ORGANISATION, {})
     for name in who.analysts:
         project.add_admin(user_name(name), _ORGANISATION, {"role": ANALYST})
-    builders = [
-        WorkspaceBuilder(),
-        StaticFileBuilder(config_folder="config", scheme="grpc"),
-        CertBuilder(root_valid_days=who.days),
-    ]
-    authority.mkdir(mode=0o700, parents=True, exist_ok=True)
-    words = _Words()
-    with redirect_stderr(StringIO()):  # it prints a stack trace, and says the same in words
-        ctx = Provisioner(str(authority), builders).provision(project, logger=words)
-    made = ctx.get(CtxKey.CURRENT_PROD_DIR)
-    if ctx.get(CtxKey.BUILD_ERROR) or made is None:
-        raise LinkError(f"the kits of {who.name!r} could not be made: {' '.join(words.errors)}")
-    return Path(made)
+    return project
 
 
 class _Words:

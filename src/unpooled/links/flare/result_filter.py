@@ -5,18 +5,24 @@ from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 
-from unpooled.links.flare.desk import was_released
+from unpooled.links.flare.desk import HELD, was_released
 from unpooled.links.flare.executor import RELEASE
 
 
 class OnlyReleases(Filter):
-    """Makes every result anew, from bytes that the center's gate has let out and nothing else."""
+    """Makes every result anew, from bytes that the center's gate has let out and nothing else.
+
+    The one word besides is that the steward has not decided yet; it is said of every question.
+    """
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """Called by the engine with each result, whatever made it."""
+        clean = Shareable()
+        if shareable.get(HELD) == HELD:
+            clean[HELD] = HELD
+            return clean
         payload = shareable.get(RELEASE)
         if not isinstance(payload, bytes) or not was_released(payload):
             return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
-        clean = Shareable()
         clean[RELEASE] = payload
         return clean

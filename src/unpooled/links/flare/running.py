@@ -13,6 +13,7 @@ from pathlib import Path
 from unpooled.center_config import open_center, read_center
 from unpooled.errors import InputError, LinkError
 from unpooled.kits import Kit, read_kit
+from unpooled.links.flare.certificates import check_valid
 from unpooled.links.flare.desk import DESK, Desk
 from unpooled.links.flare.engine_process import REGISTERED, STARTED, EngineProcess
 from unpooled.links.flare.lockdown import center_files, coordinator_files, write_files
@@ -27,6 +28,7 @@ def run_coordinator(folder: Path, say: Say) -> None:
     """Run the coordinator; says "started" when centers can connect, not before."""
     kit_folder = folder.absolute()
     kit = read_kit(kit_folder, "coordinator")
+    check_valid(kit_folder, "coordinator")
     if _answers(kit.port):
         raise LinkError(f"port {kit.port} is in use: is the coordinator started already?")
     write_files(kit_folder / "local", coordinator_files(kit_folder / "storage"))
@@ -66,6 +68,7 @@ def run_center(folder: Path, config: Path | None, say: Say) -> None:
     """Run a center; says "connected" when the coordinator knows it, not before."""
     kit_folder = folder.absolute()
     kit = read_kit(kit_folder, "center")
+    check_valid(kit_folder, "center")
     path = kit_folder / "center.toml" if config is None else config.absolute()
     written = read_center(path)
     if written.name != kit.name:
@@ -73,7 +76,7 @@ def run_center(folder: Path, config: Path | None, say: Say) -> None:
     _keep_log(kit_folder / "center.log")
     center = open_center(written, path.parent)
     write_files(kit_folder / "local", center_files())
-    desk = Desk(center)
+    desk = Desk(center, center.steward)
     say(f"{kit.name} has opened its data and its ledger ({len(center.ledger)} entries)")
     options = (*_COMMON, f"uid={kit.name}", "heart_beat_interval=2")
     try:

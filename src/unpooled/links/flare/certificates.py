@@ -1,0 +1,70 @@
+"""A participant's certificate: whose it is, who signed it, and how long it is valid."""
+
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from unpooled.errors import LinkError
+
+_FILES = {"center": "client", "analyst": "client", "coordinator": "server"}
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a kit's certificate says."""
+
+    name: str
+    until: datetime
+
+    @property
+    def days(self) -> int:
+        """How many days are left; negative once it has expired."""
+        return (self.until - now()).days
+
+
+def now() -> datetime:
+    """The time that certificates are judged by."""
+    return datetime.now(UTC)
+
+
+def read_certificate(kit: Path, role: str) -> Certificate:
+    """A kit's certificate, signed by the federation's own authority."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.x509.oid import NameOID
+
+    startup = kit / "startup"
+    try:
+        own = x509.load_pem_x509_certificate((startup / f"{_FILES[role]}.crt").read_bytes())
+        root = x509.load_pem_x509_certificate((startup / "rootCA.pem").read_bytes())
+        own.verify_directly_issued_by(root)
+        name = str(own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+    except (OSError, ValueError, TypeError, IndexError, InvalidSignature) as error:
+        raise LinkError(
+            "the certificate is missing, damaged or of another federation. "
+            "Hint: ask whoever runs the coordinator for a new kit"
+        ) from error
+    return Certificate(name, min(own.not_valid_after_utc, root.not_valid_after_utc))
+
+
+def check_valid(kit: Path, role: str) -> None:
+    """Raise where nobody would let this kit in any more."""
+    certificate = read_certificate(kit, role)
+    if certificate.days < 0:
+        raise LinkError(
+            f"the certificate in {str(kit)!r} expired on {certificate.until:%d %B %Y}. "
+            "Hint: ask whoever runs the coordinator for a new kit"
+        )
+
+
+def client_context(kit: Path) -> ssl.SSLContext:
+    """How a center speaks to its coordinator: each shows a certificate of the same authority."""
+    startup = kit / "startup"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # the coordinator's certificate has its role, not its address
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    context.load_verify_locations(startup / "rootCA.pem")
+    context.load_cert_chain(startup / "client.crt", startup / "client.key")
+    context.set_alpn_protocols(["h2"])
+    return context

@@ -1,0 +1,144 @@
+"""A center whose steward wants to be asked: nothing leaves before he has seen it."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.network.networks import PATIENT, Network, eventually, run
+from unpooled import Federation
+from unpooled.errors import MissingError
+from unpooled.ledger import Entry, read, verify
+from unpooled.messages import Reason
+
+pytest.importorskip("nvflare", reason="nvflare is not installed")
+pytestmark = pytest.mark.xdist_group("network")
+
+
+@pytest.fixture(scope="module")
+def kit(trio: Network) -> Iterator[Path]:
+    """Porto's kit; its steward wants to be asked."""
+    toml = trio.kit("Porto") / "center.toml"
+    auto = toml.read_text()
+    toml.write_text(f'approval = "ask"\n{auto}')
+    restart(trio)
+    yield trio.kit("Porto")
+    toml.write_text(auto)
+    restart(trio)
+
+
+def restart(trio: Network) -> None:
+    trio.running["Porto"].end()
+    trio.start("Porto")
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def careful(trio: Network, kit: Path, said: list[str]) -> Iterator[Federation]:
+    """An analyst who goes on without nobody, and sees what is waited for."""
+    with Federation.connect(trio.toml, timeout=PATIENT, progress=said.append) as fed:
+        yield fed
+
+
+@pytest.fixture
+def analyst() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as analyst:
+        yield analyst
+
+
+def entries(kit: Path) -> list[Entry]:
+    assert verify(kit / "Porto.ledger").ok
+    return read(kit / "Porto.ledger")[1]
+
+
+def wait_for_pending(kit: Path, words: str, asked: Future[Any]) -> str:
+    """What `pending` shows, once it shows what is expected."""
+
+    def look() -> str:
+        if asked.done():
+            pytest.fail(f"nobody waited: {asked.exception() or asked.result()}")
+        told = run("center", "pending", kit)
+        assert words in told
+        return told
+
+    return eventually(look)
+
+
+def test_the_steward_sees_the_exact_payload_before_it_leaves(
+    kit: Path, careful: Federation, analyst: ThreadPoolExecutor, said: list[str]
+) -> None:
+    before = entries(kit)
+    asked = analyst.submit(careful.describe, "los")
+    told = wait_for_pending(kit, "sizes of los", asked)
+    assert "the analyst waits" in told
+    shown = [told.split("exact bytes:  ")[1].strip()]
+    assert entries(kit) == before
+    assert "leaves now" in run("center", "approve", kit)
+    told = wait_for_pending(kit, "moments of los", asked)
+    shown.append(told.split("exact bytes:  ")[1].strip())
+    assert len(entries(kit)) == len(before) + 1
+    run("center", "approve", kit, told.split()[0])
+    result = asked.result(PATIENT)
+    assert sum(group.n for group in result.groups) == 445
+    left = [r.payload.decode() for r in careful.releases if r.center == "Porto"]
+    assert left == shown == [entry.answer for entry in entries(kit)[len(before) :]]
+    assert set(said) == {"waiting for Porto's steward"}
+    assert run("center", "pending", kit) == "nothing waits for the steward\n"
+    assert careful.describe("los").to_dict() == result.to_dict()  # approved: the same bytes again
+
+
+def test_what_the_steward_refuses_is_named_and_recorded_once(
+    kit: Path, careful: Federation, analyst: ThreadPoolExecutor
+) -> None:
+    before = len(entries(kit))
+    asked = analyst.submit(careful.describe, "los", where="age > 40")
+    wait_for_pending(kit, "age > 40", asked)
+    assert "does not leave" in run("center", "refuse", kit)
+    with pytest.raises(MissingError, match="Porto: the center's steward refused it") as caught:
+        asked.result(PATIENT)
+    assert [r.reason for r in caught.value.refusals] == [Reason.REFUSED_BY_STEWARD]
+    (refusal,) = entries(kit)[before:]
+    assert refusal.kind == "refusal"
+    assert "sizes" not in refusal.answer
+    assert "nothing waits" in run("center", "approve", kit, wanted=2)
+
+
+def test_what_waits_outlasts_the_analysts_patience_and_a_restart(
+    trio: Network, kit: Path, careful: Federation
+) -> None:
+    before = len(entries(kit))
+    careful._coordinator.link.timeout = 4  # type: ignore[attr-defined]
+    with pytest.raises(MissingError, match="steward did not decide within 4 seconds") as caught:
+        careful.describe("los", where="age > 50")
+    assert [r.reason for r in caught.value.refusals] == [Reason.WAITING_FOR_STEWARD]
+    restart(trio)
+    told = run("center", "pending", kit)
+    assert "age > 50" in told
+    eventually(lambda: nobody_waits(kit))
+    assert len(entries(kit)) == before
+    assert "is asked again" in run("center", "approve", kit)
+    assert len(entries(kit)) == before  # approval alone lets nothing out
+
+    def asked_again() -> None:
+        with pytest.raises(MissingError, match="did not decide"):
+            careful.describe("los", where="age > 50")
+        assert len(entries(kit)) == before + 1  # the first question is through, the second waits
+
+    careful._coordinator.link.timeout = 15  # type: ignore[attr-defined]
+    eventually(asked_again)
+    run("center", "refuse", kit)
+
+    def recorded() -> None:
+        assert [entry.kind for entry in entries(kit)[before:]] == ["release", "refusal"]
+
+    eventually(recorded)  # though nobody waits for it
+
+
+def nobody_waits(kit: Path) -> None:
+    assert "nobody waits for it now" in run("center", "pending", kit)

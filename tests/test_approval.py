@@ -1,0 +1,174 @@
+"""The steward sees the exact payload before it leaves, and his word is kept."""
+
+from pathlib import Path
+
+import msgspec
+import polars as pl
+import pytest
+
+from unpooled.approval import Decision, Steward, decide, find, is_waited_for, pending
+from unpooled.center import Center
+from unpooled.errors import HeldError, InputError, LedgerError
+from unpooled.keys import CenterKey
+from unpooled.messages import Reason, SizesQuestion, decode_answer, encode
+from unpooled.policy import Policy
+from unpooled.results.held import decision_text, held_text
+from unpooled.sources import open_source
+
+QUESTION = encode(SizesQuestion(variable="los"))
+OTHER = encode(SizesQuestion(variable="los", where="los > 10"))
+TICKET = "0" * 32
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "Haifa.pending"
+
+
+def open_haifa(folder: Path) -> Center:
+    rows = open_source(pl.DataFrame({"los": range(60)}))
+    key = CenterKey.from_seed(1, "Haifa")
+    ledger = folder.with_name("Haifa.ledger")
+    return Center("Haifa", rows, Policy(), key, None, ledger, Steward(folder))
+
+
+@pytest.fixture
+def haifa(folder: Path) -> Center:
+    return open_haifa(folder)
+
+
+def decide_all(folder: Path, decision: Decision) -> None:
+    for held in pending(folder):
+        decide(folder, held, decision)
+
+
+def test_nothing_leaves_and_nothing_is_recorded_before_the_steward_has_decided(
+    haifa: Center, folder: Path
+) -> None:
+    for _ in range(3):
+        with pytest.raises(HeldError):
+            haifa.answer(QUESTION, TICKET)
+    assert len(haifa.ledger) == 0
+    (held,) = pending(folder)
+    assert held.question.encode() == QUESTION
+    assert "60" in held.answer
+
+
+def test_what_the_steward_approved_leaves_byte_for_byte(haifa: Center, folder: Path) -> None:
+    with pytest.raises(HeldError):
+        haifa.answer(QUESTION)
+    (held,) = pending(folder)
+    decide_all(folder, "approved")
+    assert haifa.answer(QUESTION).payload == held.answer.encode()
+    assert [entry.kind for entry in haifa.ledger] == ["release"]
+    assert pending(folder) == []
+    assert haifa.answer(QUESTION).payload == held.answer.encode()  # the same bytes may leave again
+    with pytest.raises(HeldError):
+        haifa.answer(OTHER)
+
+
+def test_a_refusal_is_recorded_and_the_next_such_question_is_held_anew(
+    haifa: Center, folder: Path
+) -> None:
+    with pytest.raises(HeldError):
+        haifa.answer(QUESTION, TICKET)
+    decide_all(folder, "refused")
+    answer = decode_answer(haifa.answer(QUESTION, TICKET).payload)
+    assert answer.aggregate is None
+    assert [r.reason for r in answer.refusals] == [Reason.REFUSED_BY_STEWARD]
+    assert [entry.kind for entry in haifa.ledger] == ["refusal"]
+    with pytest.raises(HeldError):
+        haifa.answer(QUESTION, "1" * 32)
+    assert len(haifa.ledger) == 1
+
+
+def test_refusals_are_held_too_so_that_waiting_tells_nothing(haifa: Center, folder: Path) -> None:
+    few, nonsense = encode(SizesQuestion(variable="los", where="los < 3")), b"nonsense"
+    for question in (few, nonsense):
+        with pytest.raises(HeldError):
+            haifa.answer(question)
+    assert len(pending(folder)) == 2
+    texts = " ".join(held_text(folder, held) for held in pending(folder))
+    assert "fewer than 10 people" in texts
+    assert "asked:        unreadable" in texts
+
+
+def test_what_is_held_survives_a_restart_and_is_not_released_by_it(
+    haifa: Center, folder: Path
+) -> None:
+    with pytest.raises(HeldError):
+        haifa.answer(QUESTION)
+    haifa.ledger.close()
+    again = open_haifa(folder)
+    assert len(pending(folder)) == 1
+    with pytest.raises(HeldError):
+        again.answer(QUESTION)
+    assert len(pending(folder)) == 1
+    assert len(again.ledger) == 0
+
+
+def test_a_payload_that_was_changed_while_it_waited_is_noticed(haifa: Center, folder: Path) -> None:
+    with pytest.raises(HeldError):
+        haifa.answer(QUESTION)
+    (file,) = folder.glob("*.json")
+    held = msgspec.json.decode(file.read_bytes())
+    file.write_bytes(msgspec.json.encode({**held, "answer": held["answer"].replace("60", "61")}))
+    with pytest.raises(LedgerError, match="was changed"):
+        pending(folder)
+
+
+def test_a_full_disk_lets_nothing_out(
+    haifa: Center, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("unpooled.approval.create_file", full)
+    with pytest.raises(LedgerError, match="No space left on device"):
+        haifa.answer(QUESTION)
+    assert len(haifa.ledger) == 0
+
+
+def test_the_steward_names_a_payload_by_its_beginning_or_not_at_all(
+    haifa: Center, folder: Path
+) -> None:
+    with pytest.raises(InputError, match="nothing waits"):
+        find(folder, None)
+    with pytest.raises(HeldError):
+        haifa.answer(QUESTION)
+    (held,) = pending(folder)
+    assert find(folder, None) == find(folder, held.short[:4]) == held
+    with pytest.raises(InputError, match=f"names none of .*{held.short}"):
+        find(folder, "nothing")
+    with pytest.raises(HeldError):
+        haifa.answer(OTHER)
+    with pytest.raises(InputError, match="2 payloads wait, say which"):
+        find(folder, None)
+
+
+def test_the_steward_reads_what_comes_of_his_word(haifa: Center, folder: Path) -> None:
+    with pytest.raises(HeldError):
+        haifa.answer(QUESTION)
+    (held,) = pending(folder)
+    assert is_waited_for(folder, held)
+    assert "leaves now" in decision_text(folder, held, "approved")
+    assert "records it" in decision_text(folder, held, "refused")
+    (folder / f"{held.name}.json").unlink()
+    assert "is asked again" in decision_text(folder, held, "approved")
+
+
+def test_a_repeated_question_gets_its_recorded_release_and_no_second_record(tmp_path: Path) -> None:
+    rows = open_source(pl.DataFrame({"los": range(60)}))
+    key, ledger = CenterKey.from_seed(1, "Haifa"), tmp_path / "Haifa.ledger"
+    center = Center("Haifa", rows, Policy(), key, None, ledger)
+    first = center.answer(QUESTION, TICKET).payload
+    assert center.answer(QUESTION, TICKET).payload == first
+    assert len(center.ledger) == 1
+    center.answer(OTHER, TICKET)  # another question is another entry, whatever its ticket is
+    center.answer(QUESTION)
+    center.answer(QUESTION, "1" * 32)
+    assert len(center.ledger) == 4
+    center.ledger.close()
+    again = Center("Haifa", rows, Policy(), key, None, ledger)
+    assert again.answer(QUESTION, TICKET).payload == first
+    assert len(again.ledger) == 4
