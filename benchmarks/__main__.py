@@ -4,7 +4,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from benchmarks import binning, comparison, federated_table, growth, memory, starting, study
+from benchmarks import (
+    binning,
+    comparison,
+    federated_table,
+    growth,
+    memory,
+    network,
+    starting,
+    study,
+)
 from benchmarks.side_by_side import Row
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
@@ -15,6 +24,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
     "growth": growth.rows,
     "starting": starting.rows,
     "study": study.rows,
+    "network": network.rows,
 }
 LINE = "{:<16} {:<82} {:>6}  {:<14} {:>6} {:>7}  {}"
 

@@ -16,7 +16,7 @@ from unpooled.sources import Column, Source, quote
 if TYPE_CHECKING:
     import psycopg
 
-_BATCH = 50_000  # rows
+_BATCH = 100_000  # rows
 _TYPES = {  # PostgreSQL's type → DuckDB's
     "bool": "BOOLEAN",
     "int2": "SMALLINT",
@@ -57,7 +57,7 @@ def open_postgres(where: Postgres) -> Source:
         with psycopg.connect(where.connection, connect_timeout=10) as database:
             database.read_only = True
             database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            with database.cursor(name="unpooled") as cursor:  # named: it stays in the database
+            with database.cursor(name="unpooled", binary=True) as cursor:  # named: at the database
                 cursor.itersize = _BATCH
                 cursor.execute(where.query.encode())  # bytes: it is the center's own
                 return _load(cursor)
@@ -100,22 +100,27 @@ def _type_name(code: int) -> str:
 
 def _column(values: Sequence[Any], sql_type: str) -> Column:
     """A column of a batch as DuckDB reads it, missing values masked."""
-    missing = np.array([value is None for value in values], dtype=bool)
     make = _MAKERS.get(sql_type, _texts)
-    filled = make([_FILL.get(sql_type, "") if value is None else value for value in values])
+    if None not in values:
+        return make(values)
+    missing = np.array([value is None for value in values], dtype=bool)
+    fill = _FILL.get(sql_type, "")
+    filled = make([fill if value is None else value for value in values])
     masked: Column = np.ma.masked_array(filled, mask=missing)
     return masked
 
 
-def _texts(values: list[Any]) -> Column:
-    return np.array([str(value) for value in values], dtype=object)
+def _texts(values: Sequence[Any]) -> Column:
+    if set(map(type, values)) != {str}:
+        values = [str(value) for value in values]
+    return np.array(values, dtype=object)
 
 
-def _days(values: list[Any]) -> Column:
+def _days(values: Sequence[Any]) -> Column:
     return np.array(values, dtype="datetime64[us]")
 
 
-def _moments(values: list[Any]) -> Column:
+def _moments(values: Sequence[Any]) -> Column:
     return np.array([value.replace(tzinfo=None) for value in values], dtype="datetime64[us]")
 
 
@@ -126,7 +131,7 @@ _FILL: dict[str, Any] = {
     "DATE": _EPOCH.date(),
     "TIMESTAMP": _EPOCH,
 }
-_MAKERS: dict[str, Callable[[list[Any]], Column]] = {
+_MAKERS: dict[str, Callable[[Sequence[Any]], Column]] = {
     **dict.fromkeys(("SMALLINT", "INTEGER", "BIGINT"), lambda v: np.array(v, dtype=np.int64)),
     "DOUBLE": lambda v: np.array(v, dtype=np.float64),
     "BOOLEAN": lambda v: np.array(v, dtype=bool),
