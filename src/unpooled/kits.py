@@ -101,9 +101,8 @@ def read_kit(folder: str | Path, role: Role) -> Kit:
         raise InputError(f"{str(folder)!r} is not a kit: it has no kit.toml")
     kit = _read(path, Kit)
     if kit.role != role:
-        raise InputError(
-            f"{str(folder)!r} is the kit of the {kit.role} {kit.name}, not of a {role}"
-        )
+        whose = kit.role if kit.role == kit.name else f"{kit.role} {kit.name}"
+        raise InputError(f"{str(folder)!r} is the kit of the {whose}, not of a {role}")
     return kit
 
 

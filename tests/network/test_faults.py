@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.network.conftest import FRAMES, load, start_postgres
 from tests.network.networks import (
     PATIENT,
     SLACK,
@@ -199,6 +200,37 @@ def test_nothing_leaves_that_is_not_recorded(trio: Network, fed: Federation) -> 
     eventually(lambda: everybody_answers(fed))
 
 
+def test_a_database_that_is_stopped_is_named_by_a_center_that_starts(
+    trio: Network, fed: Federation, tmp_path: Path
+) -> None:
+    server = start_postgres(tmp_path / "postgres")
+    load(server.get_uri(), "stays", FRAMES["Porto"])
+    toml = trio.kit("Porto") / "center.toml"
+    from_file = toml.read_text()
+    query = "SELECT los, arm, age FROM stays"
+    where = f'[postgres]\nconnection = "{server.get_uri()}"\nquery = "{query}"'
+    trio.write_center("Porto", where)
+    try:
+        trio.running["Porto"].end()
+        trio.start("Porto")
+        eventually(lambda: everybody_answers(fed))
+        server.cleanup()
+        assert people(fed) == 445  # it was read when the center started
+        assert "WRONG  data: PostgreSQL: " in run("center", "check", trio.kit("Porto"), wanted=1)
+        trio.running["Porto"].end()
+        told = run("center", "start", trio.kit("Porto"), wanted=1)
+        assert told.startswith("unpooled: PostgreSQL: ")
+        assert "Traceback" not in told
+        assert "is connected" not in told
+        eventually(lambda: only_refusal(fed, "Porto", Reason.NOT_CONNECTED))
+    finally:
+        toml.write_text(from_file)
+
+
+def only_refusal(fed: Federation, center: str, reason: Reason) -> None:
+    assert refused(fed) == {center: reason}
+
+
 GARBAGE = """
 import sys
 from pathlib import Path
@@ -221,11 +253,7 @@ def test_a_center_that_answers_garbage_is_named(
     script = tmp_path / "garbage.py"
     script.write_text(GARBAGE)
     trio.spawn_python("Porto", script, trio.kit("Porto")).wait_for("is connected")
-
-    def named() -> None:
-        assert refused(fed) == {"Porto": Reason.UNREADABLE_ANSWER}
-
-    eventually(named)
+    eventually(lambda: only_refusal(fed, "Porto", Reason.UNREADABLE_ANSWER))
     started = psutil.Process(trio.running["Porto"].process.pid).children(recursive=True)
     assert len(started) >= 2
     trio.running["Porto"].end(signal.SIGKILL)

@@ -1,12 +1,16 @@
 """What a participant gets: keys, settings without holes, nothing of anybody else."""
 
 import json
+import socket
+import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.network.networks import Network, run
-from unpooled.errors import InputError
+from unpooled import Federation
+from unpooled.errors import InputError, LinkError
 from unpooled.kits import read_federation, read_kit
 
 FEDERATION = """
@@ -101,9 +105,56 @@ def test_check_says_in_plain_words_what_is_wrong(network: Network) -> None:
     assert "is not a kit" in run("center", "check", network.folder, wanted=1)
 
 
+def test_a_certificate_that_ends_is_told_in_time(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unpooled.links.flare import certificates
+    from unpooled.links.flare.check import check_center
+    from unpooled.links.flare.running import run_center, run_coordinator
+
+    kit = network.kit("Haifa")
+
+    def told() -> str:
+        return next(str(f) for f in check_center(kit) if f.topic == "certificate")
+
+    assert told().startswith("ok     certificate: valid until ")
+    real = datetime.now(UTC)
+    monkeypatch.setattr(certificates, "now", lambda: real + timedelta(days=340))
+    assert "in 1" in told()
+    assert "ask for a new kit now" in told()
+    monkeypatch.setattr(certificates, "now", lambda: real + timedelta(days=361))
+    assert told().startswith("WRONG  certificate: it expired on ")
+    with pytest.raises(LinkError, match="expired on"):
+        run_center(kit, None, print)
+    with pytest.raises(LinkError, match="expired on"):
+        run_coordinator(network.kit("coordinator"), print)
+    with pytest.raises(LinkError, match="expired on"):
+        Federation.connect(network.toml)
+
+
+def test_check_knows_the_coordinator_from_whoever_else_answers(network: Network) -> None:
+    kit = network.kit("Haifa")
+    with socket.create_server(("localhost", read_kit(kit, "center").port)) as stranger:
+        threading.Thread(target=lambda: stranger.accept()[0].close(), daemon=True).start()
+        told = run("center", "check", kit, wanted=1)
+    assert "WRONG  coordinator: whoever answers at localhost:" in told
+
+
+def test_check_misses_neither_the_ledgers_key_nor_too_few_rows(network: Network) -> None:
+    kit = network.kit("Haifa")
+    (kit / "data.csv").write_text("los\n1\n2\n")
+    (kit / "Haifa.ledger").write_text("")
+    told = run("center", "check", kit, wanted=1)
+    assert "WRONG  data: 2 rows, 1 columns; with fewer than 10 nothing can be answered" in told
+    assert "WRONG  ledger: its key is missing" in told
+    assert not (kit / "Haifa.key").exists()
+    (kit / "Haifa.ledger").unlink()
+    assert "approval: auto" in told
+
+
 def test_nothing_starts_from_the_wrong_kit(network: Network) -> None:
     told = run("center", "start", network.kit("analyst"), wanted=2)
-    assert "the kit of the analyst analyst, not of a center" in told
+    assert "the kit of the analyst, not of a center" in told
     told = run("federation", "status", network.toml, wanted=1)
     assert "the coordinator cannot be reached" in told
 

@@ -51,8 +51,9 @@ class Desk:
         self._server = threading.Thread(target=self._serve, daemon=True)
         self._server.start()
         self._closing = threading.Event()
+        self._clerk = threading.Thread(target=self._record_refusals, daemon=True)
         if steward is not None:
-            threading.Thread(target=self._record_refusals, daemon=True).start()
+            self._clerk.start()
 
     def close(self) -> None:
         """Take no more questions."""
@@ -60,6 +61,8 @@ class Desk:
         self._closing.set()
         with suppress(OSError), Client(self.address, family="AF_UNIX"):  # wakes the server
             self._server.join(2)
+        if self._clerk.is_alive():
+            self._clerk.join(2)
         self._listener.close()
         self._folder.cleanup()
 
