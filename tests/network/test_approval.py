@@ -14,7 +14,7 @@ from unpooled.ledger import Entry, read, verify
 from unpooled.messages import Reason
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
-pytestmark = pytest.mark.xdist_group("network")
+pytestmark = pytest.mark.xdist_group("faults")
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +71,13 @@ def wait_for_pending(kit: Path, words: str, asked: Future[Any]) -> str:
 
 
 def test_the_steward_sees_the_exact_payload_before_it_leaves(
-    kit: Path, careful: Federation, analyst: ThreadPoolExecutor, said: list[str]
+    trio: Network, kit: Path, careful: Federation, analyst: ThreadPoolExecutor, said: list[str]
 ) -> None:
     before = entries(kit)
     asked = analyst.submit(careful.describe, "los")
     told = wait_for_pending(kit, "sizes of los", asked)
     assert "the analyst waits" in told
+    assert f"{told.split()[0]} waits for the steward" in trio.running["Porto"].output.read_text()
     shown = [told.split("exact bytes:  ")[1].strip()]
     assert entries(kit) == before
     assert "leaves now" in run("center", "approve", kit)

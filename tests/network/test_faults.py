@@ -32,7 +32,7 @@ from unpooled.results.quantiles import QuantilesResult
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 psutil = pytest.importorskip("psutil", reason="nvflare is not installed")
-pytestmark = pytest.mark.xdist_group("network")
+pytestmark = pytest.mark.xdist_group("faults")
 
 
 @pytest.fixture(autouse=True)

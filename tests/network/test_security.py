@@ -315,6 +315,7 @@ def test_nothing_planted_is_in_what_the_coordinator_has(network: Network) -> Non
     assert log.stat().st_mode & 0o077 == 0
     places = [network.kit(name) for name in ("coordinator", "analyst", "boss")]
     files = [path for place in places for path in place.rglob("*") if path.is_file()]
+    files.append(network.running["coordinator"].output)
     assert len(files) > 10
     for path in files:
         for content in contents(path):

@@ -30,6 +30,7 @@ _ASK, _CONFIRM = b"?", b"="
 _YES, _NO, _WAIT = b"+", b"-", b"~"
 _TICKET = re.compile(rb"[0-9a-f]{32}")
 _NOBODY = b"-" * 32
+_MOST_HELD = 1000  # questions
 _PAUSE = 0.5  # seconds between two looks at what the steward refused
 _log = logging.getLogger(__name__)
 
@@ -37,9 +38,15 @@ _log = logging.getLogger(__name__)
 class Desk:
     """Serves a center to the engine's processes, one question after the other."""
 
-    def __init__(self, center: Center, steward: Steward | None = None) -> None:
+    def __init__(
+        self,
+        center: Center,
+        steward: Steward | None = None,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self._center = center
         self._steward = steward
+        self._say = say
         self._held: dict[bytes, str] = {}  # a question that waits → the payload's name
         self._turn = threading.Lock()
         self._released: set[bytes] = set()
@@ -94,13 +101,20 @@ class Desk:
         try:
             payload = self._center.answer(content[32:], ticket).payload
         except HeldError as held:
-            self._held[content] = held.name
+            self._hold(content, held.name)
             return _WAIT
         except Exception:  # such as a ledger that cannot be written: nothing leaves
             _log.exception("%s: nothing left the center", self._center.name)
             return _NO
         self._released.add(sha256(payload).digest())
         return _YES + payload
+
+    def _hold(self, content: bytes, name: str) -> None:
+        if name not in self._held.values():
+            self._say(f"{name[:12]} waits for the steward: see `unpooled center pending`")
+        if len(self._held) >= _MOST_HELD:
+            self._held.clear()  # it only saves calculation
+        self._held[content] = name
 
     def _undecided(self, content: bytes) -> bool:
         """Whether this question was held before and still is; saves its answer's calculation."""
