@@ -4,7 +4,9 @@ The query runs once, in a read-only transaction and through a server-side cursor
 starts; what it gives is the center's data until it starts again.
 """
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -78,12 +80,25 @@ def _load(cursor: "psycopg.ServerCursor[Any]") -> Source:
     connection = duckdb.connect()
     columns = ", ".join(f"{quote(n)} {t}" for n, t in zip(names, types, strict=True))
     connection.execute(f"CREATE TEMP TABLE data ({columns})")
-    for batch in _batches(cursor):
-        arrays = (_column(v, t) for v, t in zip(zip(*batch, strict=True), types, strict=True))
-        connection.register("batch", dict(zip(names, arrays, strict=True)))
-        connection.execute("INSERT INTO data SELECT * FROM batch")
-        connection.unregister("batch")
+    with _no_collection():
+        for batch in _batches(cursor):
+            arrays = (_column(v, t) for v, t in zip(zip(*batch, strict=True), types, strict=True))
+            connection.register("batch", dict(zip(names, arrays, strict=True)))
+            connection.execute("INSERT INTO data SELECT * FROM batch")
+            connection.unregister("batch")
     return Source(connection)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python would look through all rows for cycles, again and again; there are none."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _batches(cursor: "psycopg.ServerCursor[Any]") -> Iterator[list[tuple[Any, ...]]]:
