@@ -5,7 +5,8 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -90,7 +91,8 @@ def _bare(network: Network, size: int) -> Iterator[Any]:
     """A job of the engine's own kind, open; what runs one round of it."""
     from nvflare.fuel.flare_api.flare_api import new_secure_session
 
-    session = new_secure_session("analyst@unpooled.local", str(network.kit("analyst")))
+    with redirect_stdout(StringIO()):  # the engine prints as it goes
+        session = new_secure_session("analyst@unpooled.local", str(network.kit("analyst")))
     folder = network.folder / "bare"
     _write_bare_job(folder, size)
     job = session.submit_job(str(folder))
