@@ -85,7 +85,8 @@ class Steward:
         """Forget a payload that the ledger has now; an approval of it stays."""
         name = _name(question, answer)
         for suffix in (".json", ".refused"):
-            (self._folder / f"{name}{suffix}").unlink(missing_ok=True)
+            with suppress(OSError):  # what stays is settled all the same: the ledger has it
+                (self._folder / f"{name}{suffix}").unlink()
 
     def refused(self) -> list[HeldPayload]:
         """What the steward refused and the ledger does not have yet."""

@@ -166,7 +166,7 @@ _CENTER = """\
 name = "{name}"
 data = "data.csv"            # CSV or Parquet, beside this file; or [postgres] below instead
 ledger = "{name}.ledger"     # what left, for ever; its key is made beside it
-approval = "auto"
+approval = "auto"            # or "ask": the steward sees every payload before it leaves
 
 [policy]
 k = 10                       # every number speaks for at least so many people
