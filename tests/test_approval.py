@@ -98,7 +98,7 @@ def test_what_is_held_survives_a_restart_and_is_not_released_by_it(
 ) -> None:
     with pytest.raises(HeldError):
         haifa.answer(QUESTION)
-    haifa.ledger.close()
+    haifa.close()
     again = open_haifa(folder)
     assert len(pending(folder)) == 1
     with pytest.raises(HeldError):
@@ -168,7 +168,7 @@ def test_a_repeated_question_gets_its_recorded_release_and_no_second_record(tmp_
     center.answer(QUESTION)
     center.answer(QUESTION, "1" * 32)
     assert len(center.ledger) == 4
-    center.ledger.close()
+    center.close()
     again = Center("Haifa", rows, Policy(), key, None, ledger)
     assert again.answer(QUESTION, TICKET).payload == first
     assert len(again.ledger) == 4
