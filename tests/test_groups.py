@@ -224,6 +224,23 @@ def test_a_center_takes_part_with_the_groups_that_it_has() -> None:
     assert [len(pair.ranks) for pair in result.pairs] == [3, 4, 3]
 
 
+def test_a_table_says_where_centers_lack_a_group() -> None:
+    """Centers that differ, and no group that does: the table takes the one for the other."""
+    random = np.random.default_rng(5)
+    people: People = {
+        "A": [random.normal(1, 1, 200) for _ in GROUPS],
+        "B": [random.normal(-1, 1, 200), random.normal(-1, 1, 200), random.normal(-1, 1, 9)],
+    }
+    result = federation(people).compare("v", by="g", groups=GROUPS, method="all")
+    assert by_method(result)["table"].p_value < 1e-6
+    assert by_method(result)["table"].note == (
+        "1 of 2 centers lack a group: their differences count as well"
+    )
+    assert result.p_value > 0.05
+    even = federation(hospitals()).compare("v", by="g", method="table")
+    assert even.test.note is None
+
+
 def test_a_group_of_few_values_is_left_out_at_that_center_alone() -> None:
     people = hospitals()
     people["B"][1] = np.repeat([0.0, 1.0], [70, 5])

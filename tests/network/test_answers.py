@@ -24,6 +24,9 @@ ANALYSES: dict[str, Callable[[Federation], Any]] = {
     "describe all": lambda fed: fed.describe("los"),
     "table of a subset": lambda fed: fed.table("los", where="age < 60", max_bins=8),
     "compare": lambda fed: fed.compare("los", by="arm", groups=("a", "b"), method="all"),
+    "compare, ordered": lambda fed: fed.compare(
+        "los", by="arm", groups=("a", "b"), ordered=True, method="all"
+    ),
     "compare, one-sided": lambda fed: fed.compare("los", by="arm", alternative="greater"),
     "compare several": lambda fed: fed.compare(["los", "age"], by="arm"),
     "quantiles": lambda fed: fed.quantiles("los", by="arm", method="all"),

@@ -236,7 +236,8 @@ def _combine(
     ranks = [center.ranks for center in centers.values()]
     found = [tests.by_center(m, ranks) for m in methods if m in KRUSKAL and ranks]
     if table is not None and np.count_nonzero(table.counts.sum(axis=1)) > 1:
-        found.append(tests.by_table(table.counts))
+        test = tests.by_table(table.counts)
+        found.append(replace(test, note=test.note or _table_note(table)))
     if not found:
         refuse(refusals)
     told = center_refusals(refusals)
@@ -261,6 +262,14 @@ def _combine(
         rounds=rounds,
     )
     return replace(result, pairs=_pairs(tests, result))
+
+
+def _table_note(table: TableResult) -> str | None:
+    """A group that only some centers have differs from the others as these centers do."""
+    lacking = sum(len(own) < len(table.groups) for own in table.people.values())
+    if not lacking:
+        return None
+    return f"{lacking} of {len(table.people)} centers lack a group: their differences count as well"
 
 
 def _linked(
