@@ -12,7 +12,7 @@ from unpooled.boundary import keyed_weight
 from unpooled.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule, cut, place_boundaries
-from unpooled.maths.effect import center_effect, heterogeneity, overall_effect, shift
+from unpooled.maths.effect import center_effect, heterogeneity, overall_effect
 from unpooled.maths.joining import join, reallocate
 from unpooled.maths.mann_whitney import (
     fisher_test,
@@ -21,6 +21,7 @@ from unpooled.maths.mann_whitney import (
     table_test,
     weighted_test,
 )
+from unpooled.maths.shift import shift
 from unpooled.maths.table import Table
 
 CENTERS, PEOPLE, SEED, K = 10, 1_500, 1, 10

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
 
-from unpooled.maths.arrays import FloatArray
-from unpooled.maths.effect import Interval, center_effect, heterogeneity, overall_effect, shift
+from unpooled.maths.effect import Interval, center_effect, heterogeneity, overall_effect
 from unpooled.maths.mann_whitney import RankStatistics, rank_statistics
 
 INF = math.inf
@@ -182,192 +181,12 @@ def test_opposite_separated_centers_differ_beyond_the_smallest_float() -> None:
     assert (alike.q, alike.p_value) == (0, 1)
 
 
-def even_points(edges: list[float], counts: list[int], per_person: int) -> FloatArray:
-    """People spread evenly over their bins, each as several points."""
-    return np.concatenate(
-        [
-            low + (np.arange(n * per_person) + 0.5) / max(n * per_person, 1) * (high - low)
-            for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
-        ]
-    )
-
-
-@pytest.mark.parametrize(
-    ("x", "y"),
-    [
-        ([0, 10, 12, 14, 11, 0, 0], [0, 0, 10, 13, 20, 10, 0]),
-        ([0, 10, 10, 0, 0, 0, 0], [0, 0, 0, 0, 15, 30, 0]),
-        ([0, 25, 0, 10, 0, 31, 0], [0, 12, 40, 0, 13, 0, 0]),
-    ],
-    ids=["overlapping", "apart", "with gaps"],
-)
-def test_the_shift_is_the_median_difference_of_evenly_spread_people(
-    x: list[int], y: list[int]
-) -> None:
-    edges = [-INF, 0.0, 1.0, 1.5, 4.0, 4.25, 7.0, INF]
-    bounded = [-1.0, *edges[1:-1], 8.0]
-    points_x, points_y = even_points(bounded, x, 20), even_points(bounded, y, 20)
-    differences = np.sort((points_y[:, None] - points_x).ravel())
-    found = shift(edges, x, y)
-    assert found.estimate == pytest.approx(np.median(differences), abs=0.01)
-    n, m = sum(x), sum(y)
-    outside = 0.5 - 1.959964 * math.sqrt((n + m + 1) / (12 * n * m))
-    assert found.low == pytest.approx(np.quantile(differences, outside), abs=0.03)
-    assert found.high == pytest.approx(np.quantile(differences, 1 - outside), abs=0.03)
-
-
-def test_a_bounded_outer_bin_holds_its_people_within_its_limit() -> None:
-    edges = [-0.1, 0.0, 2.0, 3.0, 4.0, 6.0, 6.1]
-    x, y = [25, 20, 10, 10, 20, 15], [15, 10, 10, 10, 30, 30]
-    differences = even_points(edges, y, 20)[:, None] - even_points(edges, x, 20)
-    assert shift(edges, x, y).estimate == pytest.approx(np.median(differences), abs=0.02)
-
-
-def laplace_table(edges: list[float], moved: float) -> tuple[FloatArray, FloatArray]:
-    """A thousand people either side, exactly as a Laplace distribution and a shifted one expect."""
-    x = 1000 * np.diff(stats.laplace.cdf(edges))
-    y = 1000 * np.diff(stats.laplace.cdf(edges, loc=moved))
-    return x, y
-
-
-def test_open_bins_go_on_like_their_neighbours() -> None:
-    edges = [-INF, *np.arange(-1.2, 1.3, 0.1), INF]
-    assert shift(edges, *laplace_table(edges, 0.4)).estimate == pytest.approx(0.4, abs=0.002)
-
-
-def test_a_sliver_beside_an_open_bin_hardly_matters() -> None:
-    edges = [-INF, -1.0, 0.0, 1.0, 2.0, INF]
-    x, y = [250.0, 300, 250, 120, 80], [150.0, 250, 250, 150, 200]
-    whole = shift(edges, x, y)
-    sliver = shift([*edges[:-2], 1.99, 2.0, INF], [*x[:-1], 0.01, x[-1]], [*y[:-1], 0, y[-1]])
-    assert sliver.estimate == pytest.approx(whole.estimate, abs=0.01)
-    assert (sliver.low, sliver.high) == pytest.approx((whole.low, whole.high), abs=0.02)
-
-
-def test_heavy_open_bins_widen_the_interval() -> None:
-    edges = [-INF, -0.7, -0.3, 0.0, 0.3, 0.7, INF]
-    fine = [-INF, *np.arange(-6, 7, 0.1), INF]
-    coarse, people = (shift(e, *laplace_table(e, 0.4)) for e in (edges, fine))
-    assert 1.2 < (coarse.high - coarse.low) / (people.high - people.low) < 2
-
-
-def quantile_table(
-    x: FloatArray, y: FloatArray, bins: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    interior = np.quantile(np.concatenate((x, y)), np.arange(1, bins) / bins)
-    counts = [np.bincount(np.searchsorted(interior, g), minlength=bins) for g in (x, y)]
-    return (
-        np.concatenate(([-INF], interior, [INF])),
-        counts[0].astype(float),
-        counts[1].astype(float),
-    )
-
-
-@pytest.mark.parametrize("family", ["normal", "lognormal", "standard_cauchy"])
-@pytest.mark.parametrize("moved", [0.0, 0.3, 1.0])
-def test_the_shift_of_a_table_is_near_that_of_the_people(family: str, moved: float) -> None:
-    rng = np.random.default_rng(9)
-    x, y = getattr(rng, family)(size=400), getattr(rng, family)(size=300) + moved
-    differences = np.sort((y[:, None] - x).ravel())
-    outside = 0.5 - 1.959964 * math.sqrt(701 / (12 * 400 * 300))
-    low, middle, high = np.quantile(differences, [outside, 0.5, 1 - outside])
-    found = shift(*quantile_table(x, y, 40))
-    error = (high - low) / 4
-    assert found.estimate == pytest.approx(middle, abs=0.15 * error)
-    assert found.low == pytest.approx(low, abs=0.3 * error)
-    assert found.high == pytest.approx(high, abs=0.3 * error)
-
-
-def test_the_shift_covers() -> None:
-    rng = np.random.default_rng(10)
-    found = [
-        shift(*quantile_table(rng.lognormal(size=300), rng.lognormal(size=300) + 0.5, 30))
-        for _ in range(200)
-    ]
-    covered = np.mean([interval.low <= 0.5 <= interval.high for interval in found])
-    assert 0.91 <= covered <= 0.99
-
-
-tables = st.integers(4, 12).flatmap(
-    lambda bins: st.tuples(
-        st.lists(st.floats(0.01, 5), min_size=bins - 2, max_size=bins - 2),
-        *[st.lists(st.floats(0, 30), min_size=bins, max_size=bins)] * 2,
-    )
-)
-
-
-@settings(max_examples=50, deadline=None)
-@given(tables, st.booleans(), st.floats(0.01, 100), st.floats(-50, 50))
-def test_the_shift_follows_scale_and_location_and_turns_with_the_groups(
-    table: tuple[list[float], list[float], list[float]], bounded: bool, scale: float, move: float
-) -> None:
-    widths, x, y = table
-    interior = np.concatenate(([0.0], np.cumsum(widths)))
-    outer = (-3.0, interior[-1] + 2) if bounded else (-INF, INF)
-    edges = np.concatenate(([outer[0]], interior, [outer[1]]))
-    inner_x, inner_y = [0, *np.add(x[1:-1], 1), 0], [0, *np.add(y[1:-1], 1), 0]
-    if not bounded:  # medians must lie inside
-        x, y = inner_x, inner_y
-    if sum(x) < 1 or sum(y) < 1:
-        return
-    found = shift(edges, x, y)
-    turned = shift(edges, y, x)
-    mirrored = (-found.high, -found.estimate, -found.low)
-    assert (turned.low, turned.estimate, turned.high) == pytest.approx(mirrored, rel=1e-6, abs=1e-6)
-    scaled = shift(edges * scale + move, x, y)
-    assert scaled.estimate == pytest.approx(found.estimate * scale, rel=1e-6, abs=1e-6 * scale)
-
-
-def test_narrow_bins_do_not_upset_the_shift() -> None:
-    edges = [-INF, 0.3, np.nextafter(0.3, 1), 0.5, 1.0, 1000.0, INF]
-    found = shift(edges, [10, 40, 10, 30, 10, 10], [10, 10, 10, 30, 40, 10])
-    assert 0 < found.estimate < 1000
-    same = shift(edges, [10, 40, 10, 30, 10, 10], [10, 40, 10, 30, 10, 10])
-    assert same.estimate == pytest.approx(0, abs=1e-9)
-    assert same.low < 0 < same.high
-
-
-def test_separated_groups_have_a_shift_and_few_people_no_limits() -> None:
-    edges = [-INF, 0.0, 1.0, 2.0, 10.0, 11.0, INF]
-    found = shift(edges, [0, 30, 0, 0, 0, 0], [0, 0, 0, 0, 30, 0])
-    assert found.estimate == pytest.approx(10)
-    assert 9 < found.low < 10 < found.high < 11
-    few = shift(edges, [0, 2, 0, 0, 0, 0], [0, 0, 0, 2, 0, 0])
-    assert (few.low, few.high) == (-INF, INF)
-    assert few.estimate == pytest.approx(5.5)
-
-
-@pytest.mark.parametrize(
-    ("edges", "x", "y", "message"),
-    [
-        ([-INF, 0, 1, INF], [10, 10, 10], [10, 10, 10], "at least 3 interior ones, got 2"),
-        ([-INF, 0, 2, 1, INF], [10] * 4, [10] * 4, "edges must ascend strictly"),
-        ([-INF, 0, math.nan, 1, INF], [10] * 4, [10] * 4, "edges must ascend strictly"),
-        ([-INF, 0, 1, 2, INF], [10] * 5, [10] * 5, "one more than the 5 bins"),
-        (
-            [-INF, 0, 1, 2, INF],
-            [40, 10, 10, 10],
-            [10] * 4,
-            "counts_x .* bounded bin, got 57% outside",
-        ),
-        ([0, 1, 2, 3, INF], [40, 10, 10, 10], [0, 0, 10, 20], "counts_y .* bounded bin, got 67%"),
-        ([-INF, 0, 1, 2, INF], [0] * 4, [10] * 4, "counts_x must sum to at least 1 person"),
-    ],
-)
-def test_tables_without_a_shift_are_refused_with_the_reason(
-    edges: list[float], x: list[int], y: list[int], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        shift(edges, x, y)
-
-
 @pytest.mark.parametrize("level", [0.0, 1.0, 95.0, math.nan])
 def test_levels_outside_the_unit_interval_are_refused(level: float) -> None:
     center = RankStatistics(10, 10, 0.0, 700.0, 0.02)
     calls: list[Any] = [
         lambda: center_effect(center, level),
         lambda: overall_effect([center], level),
-        lambda: shift([0, 1, 2, 3, 4], [1] * 4, [1] * 4, level),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=r"level must lie in \(0, 1\)"):

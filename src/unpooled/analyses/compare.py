@@ -14,7 +14,6 @@ from unpooled.maths.effect import (
     center_effect,
     heterogeneity,
     overall_effect,
-    shift,
 )
 from unpooled.maths.mann_whitney import (
     Alternative,
@@ -26,6 +25,7 @@ from unpooled.maths.mann_whitney import (
     weighted_test,
 )
 from unpooled.maths.moments import SD_NEEDS, telling_values
+from unpooled.maths.shift import shift
 from unpooled.messages import Limits, Ranks, RanksQuestion, Reason, Refusal
 from unpooled.results.compare import CenterComparison, CompareResult
 from unpooled.results.refusals import center_refusals
