@@ -1,5 +1,6 @@
 """Reports: one file, no network, every chart there; looked at in a real browser."""
 
+import pickle
 import re
 import shutil
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from tests.azpro import write_azpro
 from unpooled import Federation
 from unpooled.cli import main
 from unpooled.demo import VARIABLES, write_hospitals
+from unpooled.errors import InputError
 
 CHROMIUM = shutil.which("chromium")
 FIGURES = {"los": 4, "age75": 4}  # forest, histogram, cdf, box plot
@@ -124,6 +126,69 @@ def test_every_result_can_be_reported(tmp_path: Path) -> None:
         assert "crp" in result._repr_html_()
         assert "crp" in str(result)
         assert result.chart().to_dict()
+
+
+WHOLE = (
+    *("weighted (recommended)", "sum", "fisher", "table"),
+    *("The federated table;", "The cumulative distribution", "From the yj-table quantiles"),
+    *("yj-table", "interpolation", "is shifted by", "Their policy", "seed of the boundaries"),
+)
+
+
+@pytest.mark.parametrize("method", ["weighted", "table", ["sum", "fisher"], "all"])
+def test_a_comparison_reports_whole_whatever_was_asked(
+    tmp_path: Path, method: str | list[str]
+) -> None:
+    fed = Federation.local(write_hospitals(tmp_path), variables=VARIABLES, seed=7)
+    result = fed.compare("crp", by="arm", method=method)
+    markup = result.report(tmp_path / "r.html").read_text()
+    assert markup.count("<svg") == 4
+    assert [words for words in WHOLE if words not in markup] == []
+    everything = fed.compare("crp", by="arm", method="all").report(tmp_path / "all.html")
+    tests = [re.findall(r"<td[^>]*>([^<]*)</td>", m)[:16] for m in (markup, everything.read_text())]
+    assert tests[0] == tests[1]
+
+
+def test_several_groups_report_whole_too(tmp_path: Path) -> None:
+    fed = Federation.local(write_hospitals(tmp_path), seed=7)
+    for result in (
+        fed.compare("crp", by="arm", groups=("control", "patient"), ordered=True),
+        fed.compare(["crp", "age"], by="arm", groups=("control", "patient"), ordered=True),
+    ):
+        markup = result.report(tmp_path / "r.html").read_text()
+        for words in ("jonckheere-terpstra", "fisher", "The federated table;", "interpolation"):
+            assert words in markup
+
+
+def test_a_report_asks_once_and_lists_all_that_left(tmp_path: Path) -> None:
+    fed = Federation.local(write_hospitals(tmp_path), seed=7)
+    result = fed.compare("crp", by="arm")
+    before = len(fed.releases)
+    result.report(tmp_path / "r.html")
+    after = len(fed.releases)
+    assert after > before
+    assert result.report(tmp_path / "again.html").read_text().count("<svg") == 4
+    assert result.chart().to_dict()["vconcat"]
+    assert len(fed.releases) == after
+    assert [test.method for test in result.methods] == ["weighted"]
+    assert list(result.whole().record.releases) == list(fed.releases)
+
+
+def test_a_closed_federation_cannot_report_what_it_was_not_asked(tmp_path: Path) -> None:
+    with Federation.local(write_hospitals(tmp_path), seed=7) as fed:
+        part, everything = (fed.compare("crp", by="arm", method=m) for m in ("weighted", "all"))
+    assert everything.report(tmp_path / "r.html").exists()
+    for ask in (part.chart, lambda: part.report(tmp_path / "no.html"), lambda: fed.table("crp")):
+        with pytest.raises(InputError, match="the federation is closed"):
+            ask()
+    assert not (tmp_path / "no.html").exists()
+
+
+def test_a_stored_result_is_the_same_and_says_what_it_lacks(tmp_path: Path) -> None:
+    result = Federation.local(write_hospitals(tmp_path), seed=7).compare("crp", by="arm")
+    stored = pickle.loads(pickle.dumps(result))
+    assert stored.to_dict() == result.to_dict()
+    assert "There is no table" in stored.report(tmp_path / "r.html").read_text()
 
 
 def test_names_from_the_data_are_escaped(tmp_path: Path) -> None:

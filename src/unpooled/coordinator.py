@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from unpooled.errors import MessageError
+from unpooled.errors import InputError, MessageError
 from unpooled.messages import (
     MISSING,
     Aggregate,
@@ -62,11 +62,17 @@ class Coordinator:
     link: Link
     on_missing: Callable[[Sequence[tuple[str, Refusal]]], None] | None = None
     received: list[Received] = field(default_factory=list)
+    closed: bool = False
 
     def ask(
         self, question: Question, expected: type[T], centers: Sequence[str] | None = None
     ) -> Round[T]:
         """Put a question to all centers (or these) in one round."""
+        if self.closed:
+            raise InputError(
+                "the federation is closed and can no longer be asked. Hint: ask, draw and report "
+                "before close(), inside the `with`"
+            )
         asked = self.link.centers if centers is None else tuple(centers)
         payloads = self.link.ask(encode(question), asked)
         aggregates: dict[str, T] = {}
@@ -91,3 +97,8 @@ class Coordinator:
         if missing and self.on_missing is not None:
             self.on_missing(missing)
         return Round(aggregates, tuple(refusals))
+
+    def close(self) -> None:
+        """Let go of the link; what arrived is kept."""
+        self.closed = True
+        self.link.close()

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, overload
 
 from unpooled.analyses.asking import Request, stop_at_missing
+from unpooled.analyses.compare import METHODS, check_methods
 from unpooled.analyses.comparison import run_comparison
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.quantiles import run_quantiles
@@ -19,6 +21,7 @@ from unpooled.policy import PerPerson, Policy
 from unpooled.results.compare import CompareResult
 from unpooled.results.describe import DescribeResult
 from unpooled.results.groups import GroupsResult
+from unpooled.results.more import More
 from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
 from unpooled.results.record import Record
 from unpooled.results.releases import Releases
@@ -151,7 +154,7 @@ class Federation:
 
     def close(self) -> None:
         """Let go of ledgers and network; a federation can also be used in a `with`."""
-        self._coordinator.link.close()
+        self._coordinator.close()
 
     def __enter__(self) -> "Federation":
         return self
@@ -313,13 +316,29 @@ class Federation:
             coordinator = self._coordinator
             result = run_comparison(coordinator, request, ordered, alternative, method, shape)
             settled = result.groups
-            record = self._record(since)
-            table = None if result.table is None else replace(result.table, record=record)
-            return replace(result, table=table, record=record)
+            found = _recorded(result, self._record(since))
+            if set(check_methods(method, METHODS)) == set(METHODS):
+                return found
+            request = replace(request, groups=result.groups)
+            return replace(found, more=More(partial(self._whole, request, shape, found)))
 
         if isinstance(value, list | tuple):
             return several_comparisons(each(value, run))
         return run(value)
+
+    def _whole(
+        self,
+        request: Request,
+        shape: tuple[int | None, Limits],
+        part: CompareResult | GroupsResult,
+    ) -> Any:
+        """A comparison asked again by every method, with all that left for both."""
+        since = len(self._coordinator.received)
+        ordered = isinstance(part, GroupsResult) and part.ordered
+        whole = run_comparison(self._coordinator, request, ordered, part.alternative, "all", shape)
+        record = self._record(since)
+        left = Releases((*part.record.releases, *record.releases))
+        return _recorded(whole, replace(record, releases=left))
 
     def quantiles(
         self,
@@ -367,6 +386,11 @@ class Federation:
         """What was asked and answered since so many releases."""
         received = tuple(self._coordinator.received[since:])
         return Record(self.centers, Releases(received), self._variables, self._seed, self._policy)
+
+
+def _recorded(result: CompareResult | GroupsResult, record: Record) -> CompareResult | GroupsResult:
+    table = None if result.table is None else replace(result.table, record=record)
+    return replace(result, table=table, record=record)
 
 
 def _policy(

@@ -137,7 +137,7 @@ def compare(
     """Does a variable differ between groups? Federated rank tests.
 
     Two groups: Mann-Whitney. Three or more: Kruskal-Wallis, then every pair.
-    A report shows all methods unless --method names some.
+    A report shows all methods, and what the table shows, whatever --method names.
     """
     local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
     fed = _open(_Remote(federation, timeout, on_missing), local)
@@ -148,7 +148,7 @@ def compare(
         ordered=ordered,
         where=where,
         alternative=cast("Alternative", alternative),  # checked by the federation
-        method=method or ("weighted" if report is None else "all"),
+        method=method or "weighted",
         max_bins=max_bins,
     )
     _finish(result, fed, as_json, releases, chart, report)

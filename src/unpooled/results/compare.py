@@ -10,6 +10,7 @@ from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
 from unpooled.report.text import columns_text, count, number, p_text
+from unpooled.results.more import More
 from unpooled.results.quantiles import table_quantiles
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
@@ -59,6 +60,7 @@ class CompareResult:
     table: TableResult | None
     rounds: int
     record: Record = field(default_factory=Record)
+    more: More = field(default_factory=More, repr=False, compare=False)
 
     @property
     def recommended(self) -> str:
@@ -123,10 +125,10 @@ class CompareResult:
         }
 
     def chart(self) -> "altair.TopLevelMixin":
-        """The charts of the report, one below the other."""
+        """The charts of the report, one below the other; asks on as `report` does."""
         import altair
 
-        charts: Any = [f.chart for section in self.sections() for f in section.figures]
+        charts: Any = [f.chart for section in self.whole().sections() for f in section.figures]
         return charts[0] if len(charts) == 1 else altair.vconcat(*charts)
 
     def forest(self) -> "altair.TopLevelMixin":
@@ -148,16 +150,22 @@ class CompareResult:
             figures.append(Figure(self.forest(), caption))
         body = self._body()
         if self.table is None:
-            body = body.paragraph('Distributions and quantiles are shown with method="all".')
+            body = body.paragraph("There is no table, so no distributions and no quantiles.")
         whole = [Section("Comparison", body, figures)]
         if self.table is not None:
             whole += self.table.sections()
             whole.append(table_quantiles(self.table).section())
         return whole
 
+    def whole(self) -> "CompareResult":
+        """With every method and the table: what was not asked for yet is asked for now."""
+        more: CompareResult | None = self.more()
+        return more or self
+
     def report(self, path: str | Path) -> Path:
-        """Write a report to one HTML file."""
-        return write_report(path, self.title, self.sections(), self.record, self.refusals)
+        """Write a report on the whole comparison to one HTML file."""
+        whole = self.whole()
+        return write_report(path, self.title, whole.sections(), whole.record, whole.refusals)
 
     def _body(self) -> Html:
         body = Html().table(*self.method_columns())

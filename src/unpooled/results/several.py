@@ -123,13 +123,14 @@ class Comparisons(ABC, Generic[C]):
         body = Html().table(*self.columns())
         body = body.items("Left out", problem_sentences(self.outcomes))
         sections = [Section("All variables", body, [Figure(self.chart(), caption)])]
-        for result in self.results:
+        whole = tuple(result.whole() for result in self.results)
+        for result in whole:
             sections += [
                 Section(f"{result.value}: {s.heading.lower()}", s.body, s.figures)
                 for s in result.sections()
             ]
-        record = joint_record(self.results)
-        return write_report(path, self.title, sections, record, self.refusals)
+        refusals = dict.fromkeys(refusal for result in whole for refusal in result.refusals)
+        return write_report(path, self.title, sections, joint_record(whole), refusals)
 
     @property
     def title(self) -> str:
