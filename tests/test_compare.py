@@ -66,22 +66,37 @@ def test_with_one_center_every_center_method_is_the_pooled_test(
         )
 
 
+@pytest.mark.parametrize("centers", ["A", "ABCD"], ids=["one center", "four centers"])
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
+@pytest.mark.parametrize("seed", range(5))
 def test_with_every_value_in_a_bin_of_its_own_the_table_is_the_pooled_test(
-    alternative: Any,
+    centers: str, alternative: Any, seed: int
 ) -> None:
-    random = np.random.default_rng(8)
+    """Each group has K people or more on a value at every center, or nobody anywhere."""
+    random = np.random.default_rng(seed)
+    values = np.array([-2.5, 0.0, 0.1, 3.0, 7.0, 7.5, 100.0])
+    taken = random.random((2, 7)) < 0.7
+    taken[:, random.integers(7)] = taken[0, 0] = True  # the groups meet, and 7 bins are 7 values
+    taken[1, ~taken[0]] = True
 
     def people() -> tuple[Any, Any]:
-        """At least K people of each group on each value, so that each value is a bin."""
-        return tuple(np.repeat(np.arange(6.0), random.integers(10, 30, 6)) for _ in "xy")  # type: ignore[return-value]
+        x, y = (np.repeat(values, random.integers(10, 40, 7) * group) for group in taken)
+        return x, y
 
-    centers = {name: people() for name in "ABC"}
-    result = federation(centers).compare("v", by="g", alternative=alternative, method="table")
+    drawn = {name: people() for name in centers}
+    result = federation(drawn).compare("v", by="g", alternative=alternative, method="table")
     assert result.table is not None
-    assert result.table.table.bins == 6
-    x, y = (np.concatenate([groups[i] for groups in centers.values()]) for i in (0, 1))
+    assert result.table.table.bins == 7
+    x, y = (np.concatenate([groups[i] for groups in drawn.values()]) for i in (0, 1))
     assert result.p_value == pytest.approx(pooled_p(x, y, alternative), rel=1e-10)
+
+
+def test_one_center_whose_bins_hold_several_values_is_near_the_pooled_test_and_not_equal() -> None:
+    x, y = hospitals()["A"]
+    found = federation({"A": (x, y)}).compare("v", by="g", method="table").p_value
+    pooled = pooled_p(x, y, "two-sided")
+    assert found != pytest.approx(pooled, rel=1e-6)
+    assert np.log10(found) == pytest.approx(np.log10(pooled), abs=0.5)
 
 
 @pytest.mark.parametrize("ties", [False, True])
