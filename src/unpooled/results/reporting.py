@@ -38,10 +38,19 @@ def _asked(record: Record, refusals: Iterable[CenterRefusal]) -> Section:
     body = body.items("Centers, and the K in force there", _centers_by_k(record))
     if record.policy is not None:
         told = msgspec.structs.asdict(record.policy)
-        body = body.items("Their policy", [f"{name}: {value}" for name, value in told.items()])
+        body = body.items("Their policy", [f"{name}: {_plain(told[name])}" for name in told])
     body = body.items("Questions", asked)
     body = body.items("Refused", map(refusal_sentence, refusals))
     return Section("What was asked, of whom, under which policy", body)
+
+
+def _plain(value: object) -> str:
+    """A setting as a person would write it."""
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, tuple | frozenset) else str(value)
 
 
 def _centers_by_k(record: Record) -> list[str]:
@@ -62,6 +71,6 @@ def _left(releases: Releases) -> Section:
 def _made_with(record: Record) -> Section:
     names = ("unpooled", "numpy", "scipy", "duckdb", "altair", "vl-convert-python", "msgspec")
     rows = [["Python", platform.python_version()], *([name, version(name)] for name in names)]
-    if record.seed is not None:
-        rows.append(["seed of the boundaries", str(record.seed)])
+    seed = "none: each center's own secret" if record.seed is None else str(record.seed)
+    rows.append(["seed of the boundaries", seed])
     return Section("Versions", Html().table(["what", "version"], rows))
