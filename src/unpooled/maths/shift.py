@@ -61,7 +61,8 @@ def shift(
         found = brentq(lambda s: groups.above(s * span) - target, -1.0, 1.0, xtol=1e-12)
         return span * float(found)
 
-    estimate = (balanced(0.5 + 1e-9) + balanced(0.5 - 1e-9)) / 2  # the middle, where U is flat
+    middle = (balanced(0.5 + 1e-9) + balanced(0.5 - 1e-9)) / 2  # of where U is flat
+    estimate = 0.0 if abs(middle) < 1e-10 * span else middle
     margin = quantile * math.sqrt((n + m + 1) / (12 * n * m))
     if margin >= 0.5:  # too few people for any shift to be rejected
         return Interval(estimate, -math.inf, math.inf)
