@@ -61,11 +61,11 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
     say(f"{comparison}\n")
 
     say("─── What are its median and its 98th percentile? ───\n")
-    methods = ["yj-table", "yj-likelihood", "interpolation"]
+    methods = ["parallel", "yj-table", "yj-likelihood"]
     say(f"{fed.quantiles('crp', by='arm', groups=groups, method=methods)}\n")
 
     say("─── How is it distributed? ───\n")
-    table = fed.table("crp", by="arm", groups=groups, limits="natural", max_bins=12)
+    table = fed.table("crp", by="arm", groups=groups, method="parallel", max_bins=12)
     say(f"{table}\n")
 
     say("─── Everything that left the hospitals for the comparison ───\n")

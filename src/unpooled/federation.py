@@ -10,6 +10,7 @@ from unpooled.analyses.asking import Request, stop_at_missing
 from unpooled.analyses.compare import METHODS, check_methods
 from unpooled.analyses.comparison import run_comparison
 from unpooled.analyses.describe import run_describe
+from unpooled.analyses.distribution import run_distribution
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.table import run_table
 from unpooled.coordinator import Coordinator, Link
@@ -194,18 +195,23 @@ class Federation:
         k
             Raises the centers' K for this question.
         method
-            "chain": the largest center first, the others join one by one.
+            "chain": the largest center first, the others join one by one. "parallel": all centers
+            at once; a smooth distribution with bands, and a histogram whose counts are estimates.
         max_bins
             At most so many bins; without it, as many as K allows.
         limits
-            Outer limits: "open" (infinite), "natural" (as declared) or "buffer" (where allowed).
+            Outer limits of the chain: "open" (infinite), "natural" (as declared) or "buffer"
+            (where allowed); "parallel" uses the declared ones.
         """
-        if method != "chain":
-            raise InputError(f"method must be 'chain', got {method!r}")
+        if method not in ("chain", "parallel"):
+            raise InputError(f"method must be 'chain' or 'parallel', got {method!r}")
         if limits not in ("open", "natural", "buffer"):
             raise InputError(f"limits must be 'open', 'natural' or 'buffer', got {limits!r}")
         request = Request.of(value, by, groups, where, k)
         since = len(self._coordinator.received)
+        if method == "parallel":
+            smooth = run_distribution(self._coordinator, request, self._declared(value), max_bins)
+            return replace(smooth, record=self._record(since))
         result = run_table(self._coordinator, request, max_bins, limits)
         return replace(result, record=self._record(since))
 
@@ -349,7 +355,7 @@ class Federation:
         groups: Sequence[object] | None = None,
         where: str | None = None,
         k: int | None = None,
-        method: str | Sequence[str] = "yj-table",
+        method: str | Sequence[str] = "parallel",
     ) -> QuantilesResult | QuantileSummary | SeveralQuantiles:
         """Quantiles of a variable (or several), by group.
 
@@ -360,27 +366,31 @@ class Federation:
         p
             Which quantiles, each in (0, 1).
         method
-            "yj-table" (one pass), "yj-likelihood" (iterative), "yj-grid" (one pass),
-            "interpolation", "loss" (only where a center's policy turned it on); or several,
-            side by side.
+            "parallel" (one round, with 95 % intervals); the paper's "yj-table" (one pass),
+            "yj-likelihood" (iterative), "yj-grid" (one pass), "interpolation" and "loss" (only
+            where a center's policy turned it on); several, side by side; or "all" (but "loss").
         """
 
         def run(variable: str) -> QuantilesResult | QuantileSummary:
             request = Request.of(variable, by, groups, where, k)
             since = len(self._coordinator.received)
-            summary = run_quantiles(self._coordinator, request, p, method, self._limits(variable))
+            public = self._limits(variable), self._declared(variable)
+            summary = run_quantiles(self._coordinator, request, p, method, *public)
             record = self._record(since)
-            results = tuple(replace(result, record=record) for result in summary.results)
+            results = tuple(_recorded_quantiles(result, record) for result in summary.results)
             return results[0] if len(results) == 1 else QuantileSummary(results)
 
         return SeveralQuantiles(each(value, run)) if isinstance(value, list | tuple) else run(value)
 
     def _limits(self, variable: str) -> Limits:
         """Natural outer limits where some are declared and allowed, else open ones."""
-        declared = self._variables.get(variable, Variable())
+        declared = self._declared(variable)
         known = declared.lower is not None or declared.upper is not None
         allowed = self._policy is None or "natural" in self._policy.limits
         return "natural" if known and allowed else "open"
+
+    def _declared(self, variable: str) -> Variable:
+        return self._variables.get(variable, Variable())
 
     def _record(self, since: int) -> Record:
         """What was asked and answered since so many releases."""
@@ -391,6 +401,12 @@ class Federation:
 def _recorded(result: CompareResult | GroupsResult, record: Record) -> CompareResult | GroupsResult:
     table = None if result.table is None else replace(result.table, record=record)
     return replace(result, table=table, record=record)
+
+
+def _recorded_quantiles(result: QuantilesResult, record: Record) -> QuantilesResult:
+    smooth = result.distribution
+    told = None if smooth is None else replace(smooth, record=record)
+    return replace(result, record=record, distribution=told)
 
 
 def _policy(

@@ -338,6 +338,7 @@ class Reason(StrEnum):
     FEW_VALUES = "few-values"
     WOULD_DIFFER = "would-differ"
     DATA_CHANGED = "data-changed"
+    FEW_CELLS = "few-cells"
     TOO_MANY_POWERS = "too-many-powers"
     LOSS_OFF = "loss-off"
     NO_LIMITS = "no-limits"
@@ -386,6 +387,7 @@ RULES: dict[Reason, str] = {
     Reason.DATA_CHANGED: (
         "the center's data changed since it answered about this variable; its steward decides"
     ),
+    Reason.FEW_CELLS: "one or two open cells without means do not say where their people are",
     Reason.TOO_MANY_POWERS: "so many powers ask for at least {limit} people in the group",
     Reason.LOSS_OFF: (
         "the quantile loss gives every single value away after enough questions; "

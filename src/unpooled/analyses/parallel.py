@@ -10,8 +10,10 @@ from unpooled.analyses.asking import Request, explain
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.distribution import Distribution, smooth
 from unpooled.maths.lattice import Lattice, LatticeTable, dominated, lattice_table, nice_number
 from unpooled.maths.moments import telling_values
+from unpooled.maths.placing import place
 from unpooled.messages import (
     CellMoments,
     CellTable,
@@ -95,6 +97,23 @@ class Tables:
         """Every table of a group."""
         return [table for tables in self.groups[group].values() for table in tables]
 
+    def edges(self, group: str) -> FloatArray:
+        """The boundaries of all its tables."""
+        return np.unique(np.concatenate([table.edges for table in self.of(group)]))
+
+    def smooth(self, group: str) -> Distribution | None:
+        """The distribution of a group's people; None where nobody told of them."""
+        tables = self.of(group)
+        return smooth(tables, self.lattice) if tables else None
+
+    def people(self) -> dict[str, dict[str, int]]:
+        """Center → group → how many."""
+        found: dict[str, dict[str, int]] = {}
+        for group, centers in self.groups.items():
+            for center, tables in centers.items():
+                found.setdefault(center, {})[group] = sum(table.people for table in tables)
+        return found
+
 
 def ask_tables(
     coordinator: Coordinator,
@@ -113,14 +132,31 @@ def ask_tables(
         except ValueError:
             refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
             continue
+        lattice = declared.lattice(said.scale)
         for group, own in tables.items():
-            found.setdefault(group, {})[center] = own
+            placeable = [table for table in own if _can_place(table, lattice)]
+            if len(placeable) < len(own):
+                named = None if request.by is None else group
+                refusals.append((center, Refusal(reason=Reason.FEW_CELLS, name=named)))
+            if placeable:
+                found.setdefault(group, {})[center] = placeable
     if not found:
         explain(coordinator, request, refusals)
-    named = request.groups if request.groups is not None else sorted(found)
-    groups = {group: found.get(group, {}) for group in named}
+    wanted = request.groups if request.groups is not None else sorted(found)
+    groups = {group: found.get(group, {}) for group in wanted}
     scales = [said.scale for said in round_.aggregates.values()]
     return Tables(declared.lattice(min(scales)), groups, tuple(refusals), 1)
+
+
+def _can_place(table: LatticeTable, lattice: Lattice) -> bool:
+    """One or two open cells without means do not say where their people are."""
+    if len(table.counts) > 2:
+        return True
+    try:
+        place([table], lattice)
+    except ValueError:
+        return False
+    return True
 
 
 def _read(said: CellTable, declared: Variable) -> LatticeTable:

@@ -1,4 +1,4 @@
-"""Quantiles over all centers, by the paper's estimators."""
+"""Quantiles over all centers, from one parallel round or by the paper's estimators."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,6 +8,8 @@ import numpy as np
 from unpooled.analyses.asking import Request, ask_groups
 from unpooled.analyses.compare import check_methods
 from unpooled.analyses.describe import run_describe
+from unpooled.analyses.distribution import combine_distribution
+from unpooled.analyses.parallel import ask_tables
 from unpooled.analyses.rounds import Asking, without_the_missing
 from unpooled.analyses.table import run_table
 from unpooled.cohort import RefusedQuestion, Selection
@@ -51,13 +53,15 @@ from unpooled.results.quantiles import (
     QuantileSummary,
     estimates,
     interpolation_estimates,
+    parallel_estimates,
     without_estimate,
     yj_table_estimates,
 )
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
+from unpooled.variables import Variable
 
-METHODS = ("yj-table", "yj-likelihood", "yj-grid", "interpolation", "loss")
+METHODS = ("parallel", "yj-table", "yj-likelihood", "yj-grid", "interpolation", "loss")
 GRID_DIGITS = 5  # one pass over a grid needs no more
 
 # --- at a center -------------------------------------------------------------------------------
@@ -125,6 +129,7 @@ def run_quantiles(
     p: Sequence[float] | float,
     method: str | Sequence[str],
     limits: Limits,
+    declared: Variable,
 ) -> QuantileSummary:
     """Estimate by each method in turn; one table serves the methods that need one."""
     try:
@@ -132,23 +137,54 @@ def run_quantiles(
     except ValueError as error:
         raise InputError(str(error)) from error
     methods = check_methods(method, METHODS, only_by_name=("loss",))
+    if methods == ("parallel",):
+        return QuantileSummary((run_parallel(coordinator, request, wanted, declared),))
     request, rounds = ask_groups(coordinator, request)
     groups = request.groups if request.groups is not None else (EVERYBODY,)
-    estimator = _Estimator(coordinator, request, wanted, limits)
+    estimator = _Estimator(coordinator, request, wanted, (limits, declared))
     results = tuple(estimator.estimate(name, groups, rounds) for name in methods)
     if estimator.refused and all(q.estimate is None for r in results for q in r.quantiles):
         raise estimator.refused[0]
     return QuantileSummary(results)
 
 
+def run_parallel(
+    coordinator: Coordinator, request: Request, p: FloatArray, declared: Variable
+) -> QuantilesResult:
+    """One round for every group."""
+    tables = ask_tables(coordinator, request, declared)
+    smooth = combine_distribution(request, tables)
+    found = {one.group: one.distribution for one in smooth.distributions}
+    told: list[Quantile] = []
+    for group in tables.groups:
+        if group in found:
+            told += parallel_estimates(group, found[group], tables.edges(group), p)
+        else:
+            told += without_estimate(group, p, "no center could answer")
+    return QuantilesResult(
+        value=request.variable,
+        by=request.by,
+        where=request.where,
+        method="parallel",
+        quantiles=tuple(told),
+        refusals=smooth.refusals,
+        rounds=tables.rounds,
+        distribution=smooth,
+    )
+
+
 class _Estimator:
     """Asks what a method needs, group by group; a refused group does not stop the others."""
 
     def __init__(
-        self, coordinator: Coordinator, request: Request, p: FloatArray, limits: Limits
+        self,
+        coordinator: Coordinator,
+        request: Request,
+        p: FloatArray,
+        public: tuple[Limits, Variable],
     ) -> None:
         self.refused: list[RefusedError] = []
-        self._limits = limits
+        self._limits, self._declared = public
         self._coordinator = coordinator
         self._request = request
         self._p = p
@@ -158,6 +194,8 @@ class _Estimator:
 
     def estimate(self, method: str, groups: Sequence[str], rounds: int) -> QuantilesResult:
         """One method's estimates for every group."""
+        if method == "parallel":
+            return self._parallel(groups, rounds)
         self._refusals, self._rounds = [], rounds
         by_method: dict[str, Callable[[str], list[Quantile]]] = {
             "yj-table": self._yj_table,
@@ -192,6 +230,16 @@ class _Estimator:
             rounds=self._rounds,
             tables=tables,
         )
+
+    def _parallel(self, groups: Sequence[str], rounds: int) -> QuantilesResult:
+        try:
+            found = run_parallel(self._coordinator, self._request, self._p, self._declared)
+            return replace(found, rounds=rounds + found.rounds)
+        except RefusedError as refused:
+            self.refused.append(refused)
+            nothing = [q for g in groups for q in without_estimate(g, self._p, str(refused))]
+            about = (self._request.variable, self._request.by, self._request.where)
+            return QuantilesResult(*about, "parallel", tuple(nothing), refused.refusals, rounds + 1)
 
     def _about(self, group: str) -> Request:
         """The request for one group alone."""

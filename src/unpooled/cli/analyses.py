@@ -50,6 +50,9 @@ def table(
     groups: Groups = None,
     where: Where = None,
     k: K = 10,
+    method: Annotated[
+        str, typer.Option(help="chain (exact counts) or parallel (smooth, with bands).")
+    ] = "chain",
     max_bins: Annotated[int | None, typer.Option(help="At most so many bins.")] = None,
     limits: Annotated[str, typer.Option(help="Outer limits: open, natural or buffer.")] = "open",
     chart: Annotated[Path | None, typer.Option(help="Write the histogram (.svg, .png).")] = None,
@@ -69,6 +72,7 @@ def table(
         by,
         groups=groups,
         where=where,
+        method=method,
         max_bins=max_bins,
         limits=cast("Limits", limits),  # checked by the federation
     )
@@ -172,8 +176,8 @@ def quantiles(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="yj-table (the default), yj-likelihood, yj-grid, interpolation, loss, several, "
-            "or all (but loss)."
+            help="parallel (the default), yj-table, yj-likelihood, yj-grid, interpolation, loss, "
+            "several, or all (but loss)."
         ),
     ] = None,
     chart: Annotated[Path | None, typer.Option(help="Write the box plot (.svg, .png).")] = None,
@@ -194,7 +198,7 @@ def quantiles(
         by,
         groups=groups,
         where=where,
-        method=method or "yj-table",
+        method=method or "parallel",
     )
     _finish(result, fed, as_json, releases, chart, report)
 

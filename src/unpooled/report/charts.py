@@ -16,7 +16,8 @@ WIDTH, HEIGHT = 560, 260
 COLOURS = ["#3b6ea8", "#d1702f", "#4f9a5b", "#8a5aa8", "#a83b5f", "#6b6b6b"]
 
 
-def _rows(rows: list[dict[str, Any]]) -> "altair.InlineData":
+def inline(rows: list[dict[str, Any]]) -> "altair.InlineData":
+    """Rows of data inside the chart itself."""
     import altair as alt
 
     return alt.InlineData(values=rows)
@@ -53,14 +54,14 @@ def histogram(
                 }
             )
     bars = (
-        alt.Chart(_rows(rows))
+        alt.Chart(inline(rows))
         .mark_rect(stroke="white", strokeWidth=0.3)
         .encode(
             x=alt.X("from:Q", title=value, scale=alt.Scale(zero=False, nice=False)),
             x2="to:Q",
             y=alt.Y("density:Q", title="share of the group per unit"),
             y2=alt.datum(0),
-            color=_colour(groups, by),
+            color=group_colour(groups, by),
             opacity=alt.condition("datum.open", alt.value(0.22), alt.value(0.5)),
             tooltip=["group:N", "from:Q", "to:Q", "people:Q", "open:N"],
         )
@@ -94,7 +95,7 @@ def means(
 
     centers = list(dict.fromkeys(center for center, *_ in rows))
     groups = list(dict.fromkeys(group for _, group, *_ in rows))
-    data = _rows(
+    data = inline(
         [
             {
                 "center": center,
@@ -111,7 +112,7 @@ def means(
     base = alt.Chart(data).encode(
         y=alt.Y("center:N", sort=centers, title=None),
         yOffset=alt.YOffset("group:N", sort=groups),
-        color=_colour(groups, by),
+        color=group_colour(groups, by),
     )
     bars = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title=f"{value}, mean ± SD", scale=alt.Scale(zero=False)), x2="high:Q"
@@ -131,7 +132,7 @@ def forest(
     shown = [(name, people, interval, False) for name, people, interval in rows]
     if overall is not None:
         shown.append(("all centers", sum(n for _, n, _ in rows), overall, True))
-    data = _rows(
+    data = inline(
         [
             {
                 "center": name,
@@ -151,7 +152,7 @@ def forest(
     ends = [0.48, 0.52, *(i.low for *_, i, _ in shown), *(i.high for *_, i, _ in shown)]
     domain = [max(0.0, min(ends) - 0.01), min(1.0, max(ends) + 0.01)]
     scale = alt.Scale(domain=domain, zero=False, nice=False)
-    even = alt.Chart(_rows([{"even": 0.5}])).mark_rule(strokeDash=[4, 4], color="#555")
+    even = alt.Chart(inline([{"even": 0.5}])).mark_rule(strokeDash=[4, 4], color="#555")
     bars = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title=f"{title}, with 95 % interval", scale=scale),
         x2="high:Q",
@@ -181,12 +182,12 @@ def cdf(
             if np.isfinite(edge)
         ]
     drawn: altair.Chart = (
-        alt.Chart(_rows(rows))
+        alt.Chart(inline(rows))
         .mark_line(point=alt.OverlayMarkDef(size=14))
         .encode(
             x=alt.X("at:Q", title=value, scale=alt.Scale(zero=False)),
             y=alt.Y("share:Q", title="share at or below", scale=alt.Scale(domain=[0, 1])),
-            color=_colour(groups, by),
+            color=group_colour(groups, by),
             tooltip=["group:N", "at:Q", "share:Q"],
         )
         .properties(width=WIDTH, height=HEIGHT)
@@ -218,7 +219,7 @@ def boxes(
                 "whiskers": f"{low:g} to {high:g}",
             }
         )
-    base = alt.Chart(_rows(rows)).encode(
+    base = alt.Chart(inline(rows)).encode(
         y=alt.Y("group:N", sort=groups, title=by),
         tooltip=["group:N", "low:Q", "lower:Q", "median:Q", "upper:Q", "high:Q", "whiskers:N"],
     )
@@ -226,14 +227,14 @@ def boxes(
         x=alt.X("low:Q", title=value, scale=alt.Scale(zero=False)), x2="high:Q"
     )
     box = base.mark_bar(size=22, opacity=0.75).encode(
-        x="lower:Q", x2="upper:Q", color=_colour(groups, None)
+        x="lower:Q", x2="upper:Q", color=group_colour(groups, None)
     )
     middle = base.mark_tick(size=22, thickness=2, color="white").encode(x="median:Q")
     layers = alt.layer(whiskers, box, middle)
     return layers.properties(width=WIDTH, height=44 * len(rows) + 10)
 
 
-def _colour(groups: Sequence[str], by: str | None) -> "altair.Color":
+def group_colour(groups: Sequence[str], by: str | None) -> "altair.Color":
     """The groups' colours, with a legend where there is a name for them."""
     import altair as alt
 

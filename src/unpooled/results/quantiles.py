@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.distribution import Distribution
 from unpooled.maths.quantile import interpolation_quantiles, yj_table_quantiles
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
 from unpooled.report.text import columns_text, count, number
+from unpooled.results.distribution import DistributionResult
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
 from unpooled.results.reporting import write_report
@@ -20,6 +22,8 @@ from unpooled.results.table import TableResult
 if TYPE_CHECKING:
     import altair
 
+BEYOND = "outside all boundaries: it rests on the shape of the tail"
+WIDE = 0.2  # a share of people without a boundary between them says little about where they are
 DEFAULT_P = (0.02, 0.25, 0.5, 0.75, 0.98)
 
 
@@ -51,6 +55,7 @@ class QuantilesResult:
     refusals: tuple[CenterRefusal, ...]
     rounds: int
     tables: tuple[TableResult, ...] = ()  # of each group, where the method has one
+    distribution: DistributionResult | None = None  # where the method has a smooth one
     record: Record = field(default_factory=Record)
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,7 +124,7 @@ class QuantileSummary:
         """A row per group and p, a column per method."""
         first = self.results[0]
         rows = [
-            [q.group, f"{q.p:g}", *(number(r.quantiles[i].estimate) for r in self.results)]
+            [q.group, f"{q.p:g}", *(_estimate_text(r.quantiles[i]) for r in self.results)]
             for i, q in enumerate(first.quantiles)
         ]
         return ["group", "p", *(r.method for r in self.results)], rows
@@ -144,6 +149,9 @@ class QuantileSummary:
         """The parts of a report."""
         from unpooled.report.charts import cdf
 
+        smooth = next((r.distribution for r in self.results if r.distribution), None)
+        if smooth is not None:
+            return [self.section(), *smooth.sections()]
         figures = [
             Figure(
                 cdf(t.edges, t.counts, t.groups, t.record.label(t.value), t.by),
@@ -167,6 +175,33 @@ class QuantileSummary:
         page = Html().heading(self.title).table(*self.columns())
         page = page.items("Notes", self.notes())
         return str(page.items("Refused", map(refusal_sentence, self.refusals)))
+
+
+def _estimate_text(quantile: Quantile) -> str:
+    """An estimate, with its interval where it has one."""
+    estimate = number(quantile.estimate)
+    if quantile.low is None or quantile.high is None:
+        return estimate
+    return f"{estimate} ({number(quantile.low)} to {number(quantile.high)})"
+
+
+def parallel_estimates(
+    group: str, distribution: Distribution, edges: FloatArray, p: FloatArray
+) -> list[Quantile]:
+    """One group's quantiles with 95 % intervals, and a note where cells do not tell enough."""
+    found, outside = distribution.quantile(p), distribution.beyond(p)
+    low, high = distribution.interval(p)
+    reached = np.concatenate(([0.0], distribution.cdf(edges), [1.0]))
+    around = np.diff(reached)[np.searchsorted(edges, found)]
+    wide = [f"no boundary parts the {share:.0%} of people around it" for share in around]
+    notes = [
+        BEYOND if out else note if share > WIDE else None
+        for out, note, share in zip(outside, wide, around, strict=True)
+    ]
+    return [
+        Quantile(group, float(p[i]), float(found[i]), float(low[i]), float(high[i]), note)
+        for i, note in enumerate(notes)
+    ]
 
 
 def yj_table_estimates(table: TableResult, row: int, p: FloatArray) -> list[Quantile]:

@@ -1,0 +1,48 @@
+"""The distribution of a variable over all centers, from one parallel round."""
+
+import numpy as np
+
+from unpooled.analyses.asking import Request, refuse
+from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.coordinator import Coordinator
+from unpooled.errors import InputError
+from unpooled.maths.bands import histogram_edges
+from unpooled.maths.table import Table
+from unpooled.results.distribution import DistributionResult, GroupDistribution
+from unpooled.results.refusals import center_refusals
+from unpooled.variables import Variable
+
+
+def run_distribution(
+    coordinator: Coordinator, request: Request, declared: Variable, max_bins: int | None = None
+) -> DistributionResult:
+    """One round; the smooth distribution of every group that somebody told of."""
+    if max_bins is not None and (not isinstance(max_bins, int) or max_bins < 1):
+        raise InputError(f"max_bins must be a whole number of at least 1, got {max_bins!r}")
+    return combine_distribution(
+        request, ask_tables(coordinator, request, declared), max_bins=max_bins
+    )
+
+
+def combine_distribution(
+    request: Request, tables: Tables, max_bins: int | None = None
+) -> DistributionResult:
+    """The smooth distribution of every group, as curves and as a histogram."""
+    found = {group: tables.smooth(group) for group in tables.groups}
+    smooth = {group: fitted for group, fitted in found.items() if fitted is not None}
+    if not smooth:
+        refuse(tables.refusals)
+    edges = histogram_edges(list(smooth.values()), tables.lattice, max_bins)
+    shares = [np.diff(np.concatenate(([0.0], d.cdf(edges[1:-1]), [1.0]))) for d in smooth.values()]
+    people = [d.people for d in smooth.values()]
+    counts = np.array([n * np.maximum(s, 0.0) for n, s in zip(people, shares, strict=True)])
+    return DistributionResult(
+        value=request.variable,
+        by=request.by,
+        where=request.where,
+        table=Table(edges, counts, tuple(smooth)),
+        distributions=tuple(GroupDistribution(group, d) for group, d in smooth.items()),
+        people=tables.people(),
+        refusals=center_refusals(tables.refusals),
+        rounds=tables.rounds,
+    )

@@ -1,0 +1,50 @@
+"""Charts of smooth curves with their bands."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from unpooled.maths.bands import Drawing
+from unpooled.report.charts import HEIGHT, WIDTH, group_colour, inline
+
+if TYPE_CHECKING:
+    import altair
+
+Drawings = Sequence[tuple[str, Drawing]]
+
+
+def density(drawings: Drawings, value: str, by: str | None) -> "altair.TopLevelMixin":
+    """The share of each group per unit of the variable."""
+    return _curves(drawings, "density", "share of the group per unit", value, by)
+
+
+def cdf(drawings: Drawings, value: str, by: str | None) -> "altair.TopLevelMixin":
+    """The share of each group at or below a value."""
+    return _curves(drawings, "cdf", "share at or below", value, by)
+
+
+def _curves(
+    drawings: Drawings, name: str, title: str, value: str, by: str | None
+) -> "altair.TopLevelMixin":
+    import altair as alt
+
+    groups = [group for group, _ in drawings]
+    rows: list[dict[str, Any]] = [
+        {"group": group, "at": x, "share": middle, "low": low, "high": high}
+        for group, drawn in drawings
+        for x, middle, low, high in zip(
+            drawn.x.tolist(),
+            getattr(drawn, name).tolist(),
+            getattr(drawn, f"{name}_low").tolist(),
+            getattr(drawn, f"{name}_high").tolist(),
+            strict=True,
+        )
+    ]
+    base = alt.Chart(inline(rows)).encode(
+        x=alt.X("at:Q", title=value, scale=alt.Scale(zero=False, nice=False)),
+        color=group_colour(groups, by),
+    )
+    band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", title=title), y2="high:Q")
+    line = base.mark_line().encode(
+        y=alt.Y("share:Q", title=title), tooltip=["group:N", "at:Q", "share:Q", "low:Q", "high:Q"]
+    )
+    return alt.layer(band, line).properties(width=WIDTH, height=HEIGHT)

@@ -1,0 +1,70 @@
+"""Bands and histograms of smooth distributions."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.bands import draw, histogram_edges
+from unpooled.maths.distribution import Distribution, smooth
+from unpooled.maths.lattice import Lattice, lattice_table, public_lattice
+
+
+def fitted(centers: list[FloatArray], lattice: Lattice) -> Distribution:
+    return smooth([lattice_table(np.sort(x), lattice, 10, "tails") for x in centers], lattice)
+
+
+def normal(seed: int, sizes: tuple[int, ...] = (400, 300, 200)) -> Distribution:
+    random = np.random.default_rng(seed)
+    return fitted([random.normal(size=n) for n in sizes], public_lattice(1.0))
+
+
+def test_the_bands_hold_the_normal_curve() -> None:
+    """SciPy's normal distribution lies within nine tenths of all bands at least."""
+    held = []
+    for seed in range(10):
+        drawn = draw(normal(seed), points=31)
+        for low, true, high in (
+            (drawn.cdf_low, stats.norm.cdf(drawn.x), drawn.cdf_high),
+            (drawn.density_low, stats.norm.pdf(drawn.x), drawn.density_high),
+        ):
+            held.append(np.mean((low <= true) & (true <= high)))
+    assert np.mean(held) > 0.9
+
+
+def test_a_band_is_the_same_each_time_and_narrows_with_people() -> None:
+    few, many = normal(1, (60, 60)), normal(1, (6000, 6000))
+    again = draw(few)
+    assert np.array_equal(draw(few).density_high, again.density_high)
+    widths = [np.mean(d.density_high - d.density_low) for d in (draw(few), draw(many))]
+    assert widths[1] < widths[0] / 3
+
+
+def test_the_density_adds_up_to_the_people_without_atoms() -> None:
+    random = np.random.default_rng(3)
+    values = np.concatenate((np.zeros(300), random.gamma(4, 1, 700)))
+    drawn = draw(fitted([values], public_lattice(2.0, lower=0.0, atoms=(0.0,))))
+    assert np.trapezoid(drawn.density, drawn.x) == pytest.approx(0.7, abs=0.03)
+
+
+def test_people_who_share_one_value_can_be_drawn() -> None:
+    drawn = draw(fitted([np.full(40, 3.0)], Lattice(step=1.0)))
+    assert drawn.cdf[0] == pytest.approx(1.0, abs=1e-6)
+    assert np.isfinite(drawn.density_high).all()
+
+
+@pytest.mark.parametrize("most", [None, 1, 2, 7, 40])
+def test_bins_ascend_within_the_limits_and_are_not_too_many(most: int | None) -> None:
+    random = np.random.default_rng(4)
+    lattice = public_lattice(2.0, lower=0.0)
+    edges = histogram_edges([fitted([random.gamma(4, 1, 500)], lattice)], lattice, most)
+    assert (edges[0], edges[-1]) == (0.0, np.inf)
+    assert np.all(np.diff(edges) > 0)
+    assert len(edges) - 1 <= (60 if most is None else most)
+
+
+def test_bins_of_rounded_data_end_between_possible_values() -> None:
+    lattice = public_lattice(3.0, resolution=1.0)
+    values = np.random.default_rng(5).poisson(6, 500).astype(float)
+    inner = histogram_edges([fitted([values], lattice)], lattice)[1:-1]
+    assert set(inner % 1) == {0.5}

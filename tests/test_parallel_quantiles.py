@@ -1,0 +1,149 @@
+"""Quantiles and distributions from one parallel round, against the pooled people."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from unpooled import Federation, Policy, Variable
+from unpooled.errors import InputError, RefusedError
+from unpooled.results.distribution import DistributionResult
+from unpooled.results.quantiles import QuantilesResult
+
+P = [0.02, 0.25, 0.5, 0.75, 0.98]
+
+
+def rows(seed: int = 1, n: int = 1500) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "v": random.gamma(4, 1, n),
+            "w": random.normal(0, 1, n),
+            "g": random.choice(["x", "y"], n),
+            "h": random.choice(list("ABCDE"), n),
+        }
+    )
+
+
+def federation(frame: pl.DataFrame | None = None, **settings: object) -> Federation:
+    data = rows() if frame is None else frame
+    return Federation.split(data, center="h", **settings)  # type: ignore[arg-type]
+
+
+def quantiles(fed: Federation, *args: object, **settings: object) -> QuantilesResult:
+    result = fed.quantiles(*args, **settings)  # type: ignore[arg-type]
+    assert isinstance(result, QuantilesResult)
+    return result
+
+
+def test_it_is_the_default_in_one_round_and_near_the_pooled_quantiles() -> None:
+    """Within two standard errors of the pooled estimate, whose density SciPy gives."""
+    result = quantiles(federation(), "v", P)
+    assert (result.method, result.rounds) == ("parallel", 1)
+    pooled = np.quantile(rows()["v"].to_numpy(), P)
+    error = np.sqrt(np.array(P) * (1 - np.array(P)) / 1500) / stats.gamma(4).pdf(pooled)
+    found = np.array([q.estimate for q in result.quantiles])
+    assert np.all(np.abs(found - pooled) < 2 * error)
+    for q in result.quantiles:
+        assert q.low is not None
+        assert q.high is not None
+        assert q.low < stats.gamma(4).ppf(q.p) < q.high
+
+
+def test_groups_need_no_round_of_their_own() -> None:
+    result = quantiles(federation(), "v", [0.5], by="g")
+    assert result.rounds == 1
+    assert [q.group for q in result.quantiles] == ["x", "y"]
+    pooled = {g: d["v"].median() for (g,), d in rows().group_by("g")}
+    for q in result.quantiles:
+        assert q.estimate == pytest.approx(pooled[q.group], abs=0.1)
+
+
+def test_a_quantile_beyond_all_boundaries_is_flagged() -> None:
+    notes = [q.note for q in quantiles(federation(), "v", [0.001, 0.5, 0.999]).quantiles]
+    assert [note is not None and "outside all boundaries" in note for note in notes] == [
+        True,
+        False,
+        True,
+    ]
+
+
+def test_a_cell_that_holds_many_people_is_flagged() -> None:
+    """Heavily skewed people: the lattice of the middle half has no points among the low ones."""
+    skewed = pl.DataFrame({"v": np.exp(np.random.default_rng(2).normal(0, 4, 600))})
+    result = quantiles(Federation.local({"A": skewed}), "v", [0.1, 0.25])
+    assert all(q.note is not None for q in result.quantiles)
+
+
+def test_possible_values_stay_possible() -> None:
+    random = np.random.default_rng(5)
+    days = pl.DataFrame({"v": random.poisson(6, 900), "h": random.choice(list("AB"), 900)})
+    fed = federation(days, variables={"v": Variable(resolution=1, lower=0)})
+    told = np.array([q.estimate for q in quantiles(fed, "v", P).quantiles])
+    exact = np.quantile(days["v"].to_numpy(), P, method="inverted_cdf")
+    assert np.all(told == np.round(told))
+    assert np.all(np.abs(told - exact) <= [1, 0, 0, 0, 1])
+
+
+def test_zeros_that_many_share_stay_zeros() -> None:
+    random = np.random.default_rng(6)
+    values = np.where(random.random(900) < 0.4, 0.0, random.gamma(2, 1, 900))
+    costs = pl.DataFrame({"v": values, "h": random.choice(list("AB"), 900)})
+    fed = federation(costs, variables={"v": Variable(lower=0, atoms=(0,))})
+    low, high = quantiles(fed, "v", [0.2, 0.7]).quantiles
+    assert (low.estimate, low.low, low.high) == (0.0, 0.0, 0.0)
+    assert high.estimate == pytest.approx(np.quantile(values, 0.7), abs=0.15)
+
+
+def test_all_has_it_beside_the_papers_methods() -> None:
+    both = federation().quantiles("v", [0.5], method="all")
+    methods = [r["method"] for r in both.to_dict()["methods"]]
+    assert methods == ["parallel", "yj-table", "yj-likelihood", "yj-grid", "interpolation"]
+
+
+def test_a_group_below_two_cells_of_people_has_a_note_and_the_others_numbers() -> None:
+    few = pl.DataFrame({"v": np.arange(60.0), "g": ["x"] * 45 + ["y"] * 15})
+    fed = Federation.local({"A": few})
+    result = quantiles(fed, "v", 0.5, by="g", groups=("x", "y"))
+    assert [q.estimate is None for q in result.quantiles] == [False, True]
+    assert [(r.center, r.group, r.reason) for r in result.refusals] == [("A", "y", "too-small")]
+    with pytest.raises(RefusedError, match="fewer than 20 people"):
+        fed.quantiles("v", by="g", groups=("y",))
+
+
+def test_two_open_cells_without_means_are_left_out_and_named() -> None:
+    few = {"A": pl.DataFrame({"v": np.arange(25.0)}), "B": pl.DataFrame({"v": np.arange(200.0)})}
+    result = quantiles(Federation.local(few, policy=Policy(moments="none")), "v", 0.5)
+    assert [(r.center, r.reason) for r in result.refusals] == [("A", "few-cells")]
+    assert result.quantiles[0].estimate == pytest.approx(99.5, abs=3)
+
+
+def test_several_variables() -> None:
+    several = federation().quantiles(["v", "w"], [0.5])
+    assert [r["method"] for r in several.to_dict()["results"]] == ["parallel", "parallel"]
+
+
+def test_the_smooth_table_has_the_shape_of_a_table(tmp_path: Path) -> None:
+    fed = federation()
+    smooth = fed.table("v", by="g", method="parallel")
+    assert isinstance(smooth, DistributionResult)
+    assert smooth.counts.shape == (2, len(smooth.edges) - 1)
+    assert smooth.counts.sum(axis=1) == pytest.approx([(rows()["g"] == g).sum() for g in "xy"])
+    exact = [
+        np.histogram(rows().filter(pl.col("g") == g)["v"], smooth.edges[1:-1])[0] for g in "xy"
+    ]
+    assert np.abs(smooth.counts[:, 1:-1] - exact).max() < 25
+    told = smooth.to_dict()
+    assert {"edges", "groups", "counts", "curves", "method"} <= set(told)
+    assert len(told["curves"][0]["cdf_low"]) == len(told["curves"][0]["x"])
+    assert "smooth distribution" in str(smooth)
+    assert smooth.report(tmp_path / "smooth.html").read_text().count("<svg") >= 2
+    with pytest.raises(InputError, match="'chain' or 'parallel', got 'kernel'"):
+        fed.table("v", method="kernel")
+
+
+def test_the_report_of_quantiles_draws_the_distribution(tmp_path: Path) -> None:
+    page = quantiles(federation(), "v", P, by="g").report(tmp_path / "q.html").read_text()
+    assert "The smooth density with its 95 % band" in page
