@@ -154,7 +154,8 @@ def test_the_result_has_the_shape_of_the_contract() -> None:
     told = federation(hospitals()).compare("v", by="g", method="all").to_dict()
     assert {"value", "by", "groups", "alternative", "recommended", "methods", "effect"} <= set(told)
     assert {"shift", "heterogeneity", "centers", "refusals"} <= set(told)
-    assert [row["method"] for row in told["methods"]] == ["weighted", "sum", "fisher", "table"]
+    methods = ["weighted", "sum", "fisher", "table", "parallel"]
+    assert [row["method"] for row in told["methods"]] == methods
     assert set(told["methods"][0]) >= {"method", "statistic", "p_value", "log10_p"}
     assert set(told["effect"]) == set(told["shift"]) == {"estimate", "low", "high"}
     assert set(told["heterogeneity"]) == {"q", "df", "p_value", "i2"}
@@ -195,9 +196,10 @@ def test_groups_that_no_center_has_both_of_can_be_compared_by_the_table_alone() 
     with pytest.raises(RefusedError, match="Hint: method='table'"):
         fed.compare("v", by="g", groups=("x", "y"))
     result = fed.compare("v", by="g", groups=("x", "y"), method="all")
-    assert [test.method for test in result.methods] == ["table"]
+    assert [test.method for test in result.methods] == ["table", "parallel"]
     assert result.recommended == "table"
-    assert result.effect is None
+    assert result.effect is not None
+    assert result.effect.estimate > 0.6
     assert result.p_value < 1e-6
 
 
@@ -240,7 +242,7 @@ def test_one_group_or_none_is_an_error_and_of_three_two_can_be_named() -> None:
 
 def test_unknown_methods_and_alternatives() -> None:
     fed = federation(hospitals())
-    with pytest.raises(InputError, match="weighted, sum, fisher, table or all, got 'welch'"):
+    with pytest.raises(InputError, match="table, parallel or all, got 'welch'"):
         fed.compare("v", by="g", method="welch")
     with pytest.raises(InputError, match="two-sided, greater or less, got 'larger'"):
         fed.compare("v", by="g", alternative="larger")  # type: ignore[call-overload]

@@ -16,7 +16,7 @@ from unpooled.demo import VARIABLES, write_hospitals
 from unpooled.errors import InputError
 
 CHROMIUM = shutil.which("chromium")
-FIGURES = {"los": 4, "age75": 4}  # forest, histogram, cdf, box plot
+FIGURES = {"los": 7, "age75": 7}  # forest; density, cdf, centers; histogram, cdf, box plot
 
 
 @pytest.fixture(scope="module")

@@ -309,7 +309,8 @@ class Federation:
         alternative
             "two-sided"; "greater": y is larger, or values rise with the order; "less".
         method
-            "weighted" (recommended), "sum", "fisher", "table", several of them, or "all".
+            "weighted" (recommended), "sum", "fisher", "table", "parallel" (two groups, as if
+            pooled), several of them, or "all".
         """
 
         settled = groups  # of several variables, the first one settles which groups all have
@@ -318,15 +319,16 @@ class Federation:
             nonlocal settled
             request = Request.of(variable, by, settled, where, k)
             since = len(self._coordinator.received)
-            shape = max_bins, self._limits(variable)
-            coordinator = self._coordinator
-            result = run_comparison(coordinator, request, ordered, alternative, method, shape)
+            shape, declared = (max_bins, self._limits(variable)), self._declared(variable)
+            asked = request, ordered, alternative, method, shape, declared
+            result = run_comparison(self._coordinator, *asked)
             settled = result.groups
             found = _recorded(result, self._record(since))
             if set(check_methods(method, METHODS)) == set(METHODS):
                 return found
             request = replace(request, groups=result.groups)
-            return replace(found, more=More(partial(self._whole, request, shape, found)))
+            public = shape, declared
+            return replace(found, more=More(partial(self._whole, request, public, found)))
 
         if isinstance(value, list | tuple):
             return several_comparisons(each(value, run))
@@ -335,13 +337,14 @@ class Federation:
     def _whole(
         self,
         request: Request,
-        shape: tuple[int | None, Limits],
+        public: tuple[tuple[int | None, Limits], Variable],
         part: CompareResult | GroupsResult,
     ) -> Any:
         """A comparison asked again by every method, with all that left for both."""
         since = len(self._coordinator.received)
         ordered = isinstance(part, GroupsResult) and part.ordered
-        whole = run_comparison(self._coordinator, request, ordered, part.alternative, "all", shape)
+        asked = request, ordered, part.alternative, "all", *public
+        whole = run_comparison(self._coordinator, *asked)
         record = self._record(since)
         left = Releases((*part.record.releases, *record.releases))
         return _recorded(whole, replace(record, releases=left))

@@ -1,9 +1,11 @@
-"""Compare two groups: the four federated Mann-Whitney tests, the effect and its heterogeneity."""
+"""Compare two groups: the federated Mann-Whitney tests, the effect and its heterogeneity."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import get_args
 
 from unpooled.analyses.asking import Request, ask_groups, explain, refuse
+from unpooled.analyses.parallel_compare import run_pooled
 from unpooled.analyses.table import run_table
 from unpooled.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
@@ -15,6 +17,7 @@ from unpooled.maths.effect import (
     heterogeneity,
     overall_effect,
 )
+from unpooled.maths.heterogeneity import random_effect
 from unpooled.maths.mann_whitney import (
     Alternative,
     RankStatistics,
@@ -28,11 +31,13 @@ from unpooled.maths.moments import SD_NEEDS, telling_values
 from unpooled.maths.shift import shift
 from unpooled.messages import Limits, Ranks, RanksQuestion, Reason, Refusal
 from unpooled.results.compare import CenterComparison, CompareResult
-from unpooled.results.refusals import center_refusals
+from unpooled.results.pooled import PooledComparison
+from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
+from unpooled.variables import Variable
 
 BY_CENTER = {"weighted": weighted_test, "sum": sum_test, "fisher": fisher_test}
-METHODS = (*BY_CENTER, "table")
+METHODS = (*BY_CENTER, "table", "parallel")
 
 # --- at a center -------------------------------------------------------------------------------
 
@@ -75,23 +80,47 @@ def check_methods(
     return tuple(name for name in known if name in asked)
 
 
+@dataclass(slots=True)
+class _Told:
+    """What the centers said, and what they refused."""
+
+    centers: Mapping[str, RankStatistics]
+    refusals: list[tuple[str, Refusal]]
+    pooled: PooledComparison | None = None
+    table: TableResult | None = None
+    denied: tuple[CenterRefusal, ...] = ()
+    rounds: int = 1
+
+    def every_refusal(self) -> tuple[CenterRefusal, ...]:
+        smooth = None if self.pooled is None else self.pooled.distribution
+        more = [r for found in (self.table, smooth) if found is not None for r in found.refusals]
+        return tuple(dict.fromkeys((*center_refusals(self.refusals), *self.denied, *more)))
+
+
 def run_compare(
     coordinator: Coordinator,
     request: Request,
     alternative: Alternative,
     method: str | Sequence[str],
-    max_bins: int | None,
-    limits: Limits,
+    shape: tuple[int | None, Limits],
+    declared: Variable,
 ) -> CompareResult:
-    """Two named groups: one parallel round for the centers' ranks; the chain for the table."""
+    """Two named groups: a round for ranks, one more for "parallel", the chain for "table"."""
     methods = check_methods(method, METHODS)
     refusals: list[tuple[str, Refusal]] = []
-    centers = _ask_ranks(coordinator, request, refusals)
-    table = None
-    if "table" in methods or not centers:
-        table = _ask_table(coordinator, request, methods, (max_bins, limits), refusals)
-    rounds = 1 + (0 if table is None else table.rounds)
-    return _combine(request, alternative, methods, centers, table, refusals, rounds)
+    told = _Told(_ask_ranks(coordinator, request, refusals), refusals)
+    if "parallel" in methods:
+        try:
+            told.pooled = run_pooled(coordinator, request, alternative, declared, told.centers)
+        except RefusedError as refused:
+            if len(methods) == 1:
+                raise
+            told.denied = refused.refusals
+        told.rounds += 1
+    if "table" in methods or not (told.centers or told.pooled):
+        told.table = _ask_table(coordinator, request, methods, shape, refusals)
+        told.rounds += 0 if told.table is None else told.table.rounds
+    return _combine(request, alternative, methods, told)
 
 
 def check_alternative(alternative: Alternative) -> None:
@@ -147,15 +176,9 @@ def _ask_table(
 
 
 def _combine(
-    request: Request,
-    alternative: Alternative,
-    methods: Sequence[str],
-    centers: Mapping[str, RankStatistics],
-    table: TableResult | None,
-    refusals: Sequence[tuple[str, Refusal]],
-    rounds: int,
+    request: Request, alternative: Alternative, methods: Sequence[str], told: _Told
 ) -> CompareResult:
-    ranks = list(centers.values())
+    ranks, table, pooled = list(told.centers.values()), told.table, told.pooled
     x, y = request.groups or ("", "")
     tests = [BY_CENTER[m](ranks, alternative) for m in methods if m in BY_CENTER and ranks]
     moved = None
@@ -164,11 +187,11 @@ def _combine(
         if counts[x].sum() > 0 and counts[y].sum() > 0:
             tests.append(table_test(counts[x], counts[y], alternative))
             moved = _shift(table.edges, counts[x], counts[y])
+    if pooled is not None:
+        tests.append(pooled.test)
+        moved = pooled.shift
     if not tests:
-        refuse(refusals)
-    told = center_refusals(refusals)
-    if table is not None:
-        told = tuple(dict.fromkeys((*told, *table.refusals)))
+        refuse(told.refusals)
     return CompareResult(
         value=request.variable,
         by=request.by or "",
@@ -176,14 +199,25 @@ def _combine(
         groups=(x, y),
         alternative=alternative,
         methods=tuple(tests),
-        effect=overall_effect(ranks) if ranks else None,
+        effect=_effect(ranks, methods, pooled),
         shift=moved,
         heterogeneity=heterogeneity(ranks) if ranks else None,
-        centers=tuple(CenterComparison(c, r, center_effect(r)) for c, r in centers.items()),
-        refusals=told,
+        centers=tuple(CenterComparison(c, r, center_effect(r)) for c, r in told.centers.items()),
+        refusals=told.every_refusal(),
         table=table,
-        rounds=rounds,
+        rounds=told.rounds,
+        random=random_effect(ranks) if ranks else None,
+        pooled=pooled,
     )
+
+
+def _effect(
+    ranks: Sequence[RankStatistics], methods: Sequence[str], pooled: PooledComparison | None
+) -> Interval | None:
+    """Within centers; of everybody where only that was asked for, or can be told."""
+    if pooled is not None and (not ranks or tuple(methods) == ("parallel",)):
+        return pooled.effect
+    return overall_effect(ranks) if ranks else None
 
 
 def _shift(edges: FloatArray, x: FloatArray, y: FloatArray) -> Interval | None:

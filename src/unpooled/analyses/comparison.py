@@ -18,6 +18,7 @@ from unpooled.maths.mann_whitney import Alternative
 from unpooled.messages import Limits
 from unpooled.results.compare import CompareResult
 from unpooled.results.groups import GroupsResult
+from unpooled.variables import Variable
 
 
 def run_comparison(
@@ -27,6 +28,7 @@ def run_comparison(
     alternative: Alternative,
     method: str | Sequence[str],
     shape: tuple[int | None, Limits],
+    declared: Variable,
 ) -> CompareResult | GroupsResult:
     """Two groups by Mann-Whitney; more, or ordered ones, by tests of several groups."""
     check_methods(method, METHODS)
@@ -37,7 +39,7 @@ def run_comparison(
     if ordered or len(request.groups or ()) > 2:
         result = run_groups(coordinator, request, ordered, alternative, method, shape)
     else:
-        result = run_compare(coordinator, request, alternative, method, *shape)
+        result = run_compare(coordinator, request, alternative, method, shape, declared)
     return replace(result, rounds=result.rounds + rounds)
 
 

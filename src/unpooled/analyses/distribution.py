@@ -7,8 +7,10 @@ from unpooled.analyses.parallel import Tables, ask_tables
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError
 from unpooled.maths.bands import histogram_edges
+from unpooled.maths.deviation import deviations
+from unpooled.maths.distribution import Distribution
 from unpooled.maths.table import Table
-from unpooled.results.distribution import DistributionResult, GroupDistribution
+from unpooled.results.distribution import CenterShares, DistributionResult, GroupDistribution
 from unpooled.results.refusals import center_refusals
 from unpooled.variables import Variable
 
@@ -43,6 +45,20 @@ def combine_distribution(
         table=Table(edges, counts, tuple(smooth)),
         distributions=tuple(GroupDistribution(group, d) for group, d in smooth.items()),
         people=tables.people(),
+        centers=tuple(c for group, d in smooth.items() for c in _centers(tables, group, d)),
         refusals=center_refusals(tables.refusals),
         rounds=tables.rounds,
     )
+
+
+def _centers(tables: Tables, group: str, pooled: Distribution) -> list[CenterShares]:
+    """Each center's own shares, and where they differ from those of all others."""
+    told = tables.groups[group]
+    found = deviations(list(told.values()), pooled.placed)
+    shares = []
+    for (center, own), deviation in zip(told.items(), found, strict=True):
+        people = sum(table.people for table in own)
+        first = own[0]  # of several tables each tells of other people; one is enough to draw
+        reached = np.cumsum(first.counts)[:-1] / first.people
+        shares.append(CenterShares(center, group, people, first.edges, reached, deviation))
+    return shares

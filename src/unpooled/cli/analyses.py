@@ -126,7 +126,7 @@ def compare(
     ] = "two-sided",
     method: Annotated[
         list[str] | None,
-        typer.Option(help="weighted (recommended), sum, fisher, table, several, or all."),
+        typer.Option(help="weighted (recommended), sum, fisher, table, parallel, several, or all."),
     ] = None,
     max_bins: Annotated[int | None, typer.Option(help="At most so many bins.")] = None,
     chart: Annotated[Path | None, typer.Option(help="Write the charts (.svg, .png).")] = None,

@@ -161,12 +161,21 @@ def normal_quantile(level: float) -> float:
     return float(ndtri((1 + level) / 2))
 
 
+def center_variances(centers: Sequence[RankStatistics]) -> tuple[FloatArray, FloatArray]:
+    """Each center's effect, and its variance if all had the same.
+
+    That is the model's at the common effect, times the center's own ratio to the model drawn
+    towards the common ratio. A plain estimate goes along with the center's own effect, and Q
+    would then find differences too often.
+    """
+    effects = _Effects.of(centers)
+    average = effects.averaged()
+    ratio = effects.ratio(average.ratio(np.ones(1)))
+    return effects.effect, ratio * effects.model(average.inside())
+
+
 def heterogeneity(centers: Sequence[RankStatistics]) -> Heterogeneity:
     """Whether P(Y > X) + ½P(Y = X) differs between centers: Cochran's Q and I².
-
-    A center's variance is the model's at the common effect, times its own ratio to the model
-    drawn towards the common ratio. A plain estimate goes along with the center's own effect, and
-    Q would then find differences too often.
 
     Examples
     --------
@@ -174,13 +183,11 @@ def heterogeneity(centers: Sequence[RankStatistics]) -> Heterogeneity:
     >>> heterogeneity([alike, alike, other])
     Heterogeneity(q=14.6..., df=2, log_p=-7.3..., i2=0.86...)
     """
-    effects = _Effects.of(centers)
+    effect, variance = center_variances(centers)
     df = len(centers) - 1
     if df == 0:
         return Heterogeneity(0.0, 0, 0.0, 0.0)
-    average = effects.averaged()
-    ratio = effects.ratio(average.ratio(np.ones(1)))
-    precision = 1 / (ratio * effects.model(average.inside()))
-    mean = precision @ effects.effect / precision.sum()
-    q = float(precision @ (effects.effect - mean) ** 2)
+    precision = 1 / variance
+    mean = precision @ effect / precision.sum()
+    q = float(precision @ (effect - mean) ** 2)
     return Heterogeneity(q, df, log_chi2_survival(q, df), max(0.0, 1 - df / q) if q else 0.0)

@@ -200,7 +200,9 @@ def _candidates(values: FloatArray, lattice: Lattice, k: int) -> FloatArray:
     n = len(values)
     cells = min(max(int(n / (_ROOM * k)), 2), _MOST_CELLS)
     ranks = np.arange(1, cells) * n // cells
-    edges = lattice.snap((values[ranks - 1] + values[ranks]) / 2)
+    middles = (values[ranks - 1] + values[ranks]) / 2
+    aside = 1e-9 * lattice.step  # a shared value lies between two points: both are its nearest
+    edges = np.concatenate([lattice.snap(middles + side) for side in (-aside, aside)])
     atoms = np.array(lattice.atoms, dtype=np.float64)
     edges = np.unique(np.concatenate((edges, atoms, np.nextafter(atoms, -np.inf))))
     return edges[(edges >= lattice.lower) & (edges < lattice.upper)]

@@ -82,7 +82,7 @@ def _closed(edges: FloatArray, counts: FloatArray) -> FloatArray:
     for outer, neighbour, sign in ((0, inner[:3], -1), (-1, inner[-3:], 1)):
         if np.isinf(edges[outer]):
             density = people[neighbour].sum() / widths[neighbour - inner[0]].sum()
-            width = 2 * people[outer] / density if density else widths.mean()
+            width = 2 * people[outer] / density if density and people[outer] else widths.mean()
             drawn[outer] = drawn[1 if outer == 0 else -2] + sign * width
     return drawn
 

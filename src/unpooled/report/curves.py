@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from unpooled.maths.arrays import FloatArray
 from unpooled.maths.bands import Drawing
 from unpooled.report.charts import HEIGHT, WIDTH, group_colour, inline
 
@@ -20,6 +21,39 @@ def density(drawings: Drawings, value: str, by: str | None) -> "altair.TopLevelM
 def cdf(drawings: Drawings, value: str, by: str | None) -> "altair.TopLevelMixin":
     """The share of each group at or below a value."""
     return _curves(drawings, "cdf", "share at or below", value, by)
+
+
+def centers(
+    drawings: Drawings,
+    lines: Sequence[tuple[str, str, FloatArray, FloatArray]],
+    value: str,
+    by: str | None,
+) -> "altair.TopLevelMixin":
+    """Each center's shares at or below its own boundaries, against all centers' curve.
+
+    A panel per group; a line is (group, center, boundaries, shares).
+    """
+    import altair as alt
+
+    panels: list[Any] = []
+    for group, drawn in drawings:
+        own = [
+            {"center": center, "at": x, "share": share}
+            for name, center, edges, shares in lines
+            if name == group
+            for x, share in zip(edges.tolist(), shares.tolist(), strict=True)
+        ]
+        curve = zip(drawn.x.tolist(), drawn.cdf.tolist(), strict=True)
+        x = alt.X("at:Q", title=value, scale=alt.Scale(zero=False, nice=False))
+        y = alt.Y("share:Q", title="share at or below", scale=alt.Scale(domain=[0, 1]))
+        thin = alt.Chart(inline(own)).mark_line(strokeWidth=1, opacity=0.8)
+        thick = alt.Chart(inline([{"at": a, "share": s} for a, s in curve]))
+        panel = alt.layer(
+            thick.mark_line(strokeWidth=4, color="#999", opacity=0.7).encode(x=x, y=y),
+            thin.encode(x=x, y=y, color="center:N", tooltip=["center:N", "at:Q", "share:Q"]),
+        )
+        panels.append(panel.properties(width=WIDTH, height=HEIGHT, title=group if by else ""))
+    return alt.vconcat(*panels)
 
 
 def _curves(

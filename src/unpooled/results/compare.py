@@ -1,16 +1,18 @@
 """A comparison of two groups, as the analyst holds it."""
 
-from dataclasses import dataclass, field
-from math import isfinite
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpooled.maths.effect import Heterogeneity, Interval
+from unpooled.maths.heterogeneity import RandomEffects
 from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
 from unpooled.report.text import columns_text, count, number, p_text
+from unpooled.results.interval import interval_cells, interval_dict, interval_text
 from unpooled.results.more import More
+from unpooled.results.pooled import PooledComparison
 from unpooled.results.quantiles import table_quantiles
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
@@ -53,30 +55,35 @@ class CompareResult:
     alternative: Alternative
     methods: tuple[TestResult, ...]
     effect: Interval | None  # P(Y > X) + ½P(Y = X); None where no center could compare
-    shift: Interval | None  # needs the table
+    shift: Interval | None  # needs tables, of the chain or on a lattice
     heterogeneity: Heterogeneity | None
     centers: tuple[CenterComparison, ...]
     refusals: tuple[CenterRefusal, ...]
     table: TableResult | None
     rounds: int
+    random: RandomEffects | None = None  # of several centers
+    pooled: PooledComparison | None = None  # of method "parallel"
     record: Record = field(default_factory=Record)
     more: More = field(default_factory=More, repr=False, compare=False)
 
     @property
     def recommended(self) -> str:
         """The method to rely on."""
-        return RECOMMENDED if self.centers else "table"
+        if self.centers:
+            return RECOMMENDED
+        return "table" if self.table is not None else "parallel"
 
     @property
     def why(self) -> str:
         """One sentence on the recommendation."""
         if not self.centers:
-            return "No center could compare the groups by itself; only the table can."
+            return "No center could compare the groups by itself; only their tables can."
         if len(self.centers) == 1:
             return "With one center, weighted, sum and Fisher are the same test of that center."
         return (
-            "Weighted has the most power where the effect is alike at all centers, and treats each "
-            "center as a block; Fisher does not keep its level where effects differ."
+            "Weighted, van Elteren's stratified test, has the most power where the effect is alike "
+            "at all centers, and treats each center as a block; Fisher does not keep its level "
+            "where effects differ."
         )
 
     @property
@@ -118,6 +125,10 @@ class CompareResult:
             ],
             "effect": None if self.effect is None else interval_dict(self.effect),
             "shift": None if self.shift is None else interval_dict(self.shift),
+            "random_effects": None
+            if self.random is None
+            else {**interval_dict(self.random.mean), "tau": self.random.tau},
+            "parallel": None if self.pooled is None else self.pooled.to_dict(),
             "heterogeneity": None if differ is None else heterogeneity_dict(differ),
             "centers": [center.to_dict() for center in self.centers],
             "refusals": [refusal.to_dict() for refusal in self.refusals],
@@ -149,9 +160,11 @@ class CompareResult:
             caption = "The effect at each center; ½ (dashed) means no difference."
             figures.append(Figure(self.forest(), caption))
         body = self._body()
-        if self.table is None:
+        if self.table is None and self.pooled is None:
             body = body.paragraph("There is no table, so no distributions and no quantiles.")
         whole = [Section("Comparison", body, figures)]
+        if self.pooled is not None:
+            whole += replace(self.pooled.distribution, record=self.record).sections()
         if self.table is not None:
             whole += self.table.sections()
             whole.append(table_quantiles(self.table).section())
@@ -218,35 +231,30 @@ class CompareResult:
         x, y = self.groups
         told = [self.why]
         if self.effect is not None:
-            told.append(f"P({y} > {x}) = {_interval_text(self.effect)} over all centers.")
+            told.append(f"P({y} > {x}) = {interval_text(self.effect)} over all centers.")
         if self.shift is not None:
-            told.append(f"{y} is shifted by {_interval_text(self.shift)} against {x}.")
+            told.append(f"{y} is shifted by {interval_text(self.shift)} against {x}.")
+        if self.pooled is not None and self.pooled.effect != self.effect:
+            told.append(
+                f"As if pooled, whatever the center: P({y} > {x}) = "
+                f"{interval_text(self.pooled.effect)}."
+            )
         differ = self.heterogeneity
         if differ is not None and differ.df > 0:
             told.append(
                 f"Between centers: Q = {number(differ.q, 3)} on {count(differ.df, 'degree')} of "
                 f"freedom, p = {differ.p_value:.2g}, I² = {differ.i2:.0%}."
             )
+        if self.random is not None:
+            told.append(
+                f"Random effects: P({y} > {x}) = {interval_text(self.random.mean)} by Hartung and "
+                f"Knapp, with SD {number(self.random.tau, 2)} between centers."
+            )
+        if self.pooled is not None:
+            told += self.pooled.distribution.differing()
         return told
-
-
-def interval_dict(interval: Interval) -> dict[str, float | None]:
-    """An interval as plain values; None is a limit that is infinite."""
-    ends = {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
-    return {name: value if isfinite(value) else None for name, value in ends.items()}
 
 
 def heterogeneity_dict(differ: Heterogeneity) -> dict[str, float]:
     """The heterogeneity as plain values."""
     return {"q": differ.q, "df": differ.df, "p_value": differ.p_value, "i2": differ.i2}
-
-
-def _interval_text(interval: Interval) -> str:
-    estimate, limits = interval_cells(interval)
-    return f"{estimate} (95 % interval {limits})"
-
-
-def interval_cells(interval: Interval) -> tuple[str, str]:
-    """An estimate and its interval as two cells of a table."""
-    low, high = number(interval.low, 3), number(interval.high, 3)
-    return number(interval.estimate, 3), f"{low} to {high}"

@@ -1,9 +1,11 @@
 """A smooth federated distribution, as the analyst holds it."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from unpooled.maths.arrays import FloatArray
 from unpooled.maths.bands import Drawing, draw
+from unpooled.maths.deviation import Deviation
 from unpooled.maths.distribution import Distribution
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
@@ -12,6 +14,10 @@ from unpooled.results.table import TableResult
 
 if TYPE_CHECKING:
     import altair
+
+
+MOST_SHOWN = 24  # lines of centers in one chart
+LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,31 @@ class GroupDistribution:
 
 
 @dataclass(frozen=True, slots=True)
+class CenterShares:
+    """What one center told of a group: the share of its people at or below each boundary.
+
+    `deviation` says where it differs most from all other centers; None where nobody can tell.
+    """
+
+    center: str
+    group: str
+    people: int
+    edges: FloatArray
+    shares: FloatArray
+    deviation: Deviation | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Where the center differs, as plain values."""
+        differs = None if self.deviation is None else asdict(self.deviation)
+        return {
+            "center": self.center,
+            "group": self.group,
+            "people": self.people,
+            "deviation": differs,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class DistributionResult(TableResult):
     """A smooth federated distribution: a histogram, and per group cdf and density with bands.
 
@@ -40,11 +71,14 @@ class DistributionResult(TableResult):
     """
 
     distributions: tuple[GroupDistribution, ...] = ()
+    centers: tuple[CenterShares, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values; null is an open outer limit."""
         curves = [one.to_dict() for one in self.distributions]
-        return {**TableResult.to_dict(self), "method": "parallel", "curves": curves}
+        centers = [one.to_dict() for one in self.centers]
+        told = {"method": "parallel", "curves": curves, "centers": centers}
+        return {**TableResult.to_dict(self), **told}
 
     def chart(self) -> "altair.TopLevelMixin":
         """The histogram and, over it, each group's density with its band."""
@@ -62,6 +96,45 @@ class DistributionResult(TableResult):
 
         return cdf(self._drawings(), self.record.label(self.value), self.by)
 
+    def centers_chart(self) -> "altair.TopLevelMixin":
+        """The centers' distributions against that of all; those that differ most, where many."""
+        from unpooled.report.curves import centers
+
+        shown = sorted(
+            self.centers, key=lambda c: 2.0 if c.deviation is None else c.deviation.p_value
+        )
+        lines = [(c.group, c.center, c.edges, c.shares) for c in shown[:MOST_SHOWN]]
+        return centers(self._drawings(), lines, self.record.label(self.value), self.by)
+
+    def center_columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per center and group: where it differs most from the others."""
+        rows = [
+            [
+                c.center,
+                c.group,
+                str(c.people),
+                number(c.deviation.at),
+                f"{c.deviation.difference:+.3f}",
+                f"{c.deviation.z:+.2f}",
+                f"{c.deviation.adjusted:.2g}",
+            ]
+            for c in self.centers
+            if c.deviation is not None
+        ]
+        header = ["center", "group", "people", "at", "share minus the others'", "z", "adjusted p"]
+        return header, rows
+
+    def differing(self) -> list[str]:
+        """The centers that differ from all others, in words."""
+        return [
+            f"{c.center} differs from the other centers in {c.group}: at {number(c.deviation.at)} "
+            f"its share of people at or below is {abs(c.deviation.difference):.2f} "
+            f"{'larger' if c.deviation.difference > 0 else 'smaller'} "
+            f"(z = {c.deviation.z:.1f}, adjusted p = {c.deviation.adjusted:.2g})."
+            for c in self.centers
+            if c.deviation is not None and c.deviation.adjusted < LEVEL
+        ]
+
     def _drawings(self) -> list[tuple[str, Drawing]]:
         return [(one.group, one.drawing()) for one in self.distributions]
 
@@ -71,7 +144,15 @@ class DistributionResult(TableResult):
             Figure(self.chart(), "The smooth density with its 95 % band, and the histogram."),
             Figure(self.cdf_chart(), "The share of people at or below a value, with 95 % bands."),
         ]
-        return [Section("Distribution", Html().table(*self.columns()), figures)]
+        whole = [Section("Smooth distribution", Html().table(*self.columns()), figures)]
+        header, rows = self.center_columns()
+        if rows:
+            told = self.differing() or ["No center differs from the others at the level of 5 %."]
+            body = Html().table(header, rows).items("Which center differs", told)
+            caption = "Each center's own shares (thin) against all centers together (thick)."
+            figure = Figure(self.centers_chart(), caption)
+            whole.append(Section("Centers against all", body, [figure]))
+        return whole
 
     @property
     def title(self) -> str:

@@ -12,7 +12,8 @@ from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
 from unpooled.report.text import columns_text, number, p_text
-from unpooled.results.compare import RECOMMENDED, heterogeneity_dict, interval_cells, interval_dict
+from unpooled.results.compare import RECOMMENDED, heterogeneity_dict
+from unpooled.results.interval import interval_cells, interval_dict
 from unpooled.results.more import More
 from unpooled.results.quantiles import table_quantiles
 from unpooled.results.record import Record

@@ -130,13 +130,15 @@ class QuantileSummary:
         return ["group", "p", *(r.method for r in self.results)], rows
 
     def notes(self) -> list[str]:
-        """What is unusual about single estimates."""
-        return [
+        """What is unusual about single estimates, and which centers differ from the others."""
+        told = [
             f"{r.method}, {q.group}, p = {q.p:g}: {q.note}"
             for r in self.results
             for q in r.quantiles
             if q.note is not None
         ]
+        smooth = [r.distribution for r in self.results if r.distribution is not None]
+        return [*told, *(sentence for found in smooth for sentence in found.differing())]
 
     def section(self) -> Section:
         """The quantiles as a part of a report."""

@@ -11,8 +11,9 @@ from unpooled.maths.multiplicity import benjamini_hochberg, holm
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
 from unpooled.report.text import columns_text, count, number, p_text
-from unpooled.results.compare import CompareResult, interval_cells, interval_dict
+from unpooled.results.compare import CompareResult
 from unpooled.results.groups import GroupsResult
+from unpooled.results.interval import interval_cells, interval_dict
 from unpooled.results.quantiles import QuantilesResult, QuantileSummary
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text

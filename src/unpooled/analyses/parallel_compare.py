@@ -1,0 +1,61 @@
+"""The Mann-Whitney test of everybody, as if pooled: the centers' ranks, and a parallel round."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unpooled.analyses.asking import Request
+from unpooled.analyses.distribution import combine_distribution
+from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.coordinator import Coordinator
+from unpooled.maths.cross_center import cross_center, hodges_lehmann
+from unpooled.maths.effect import center_effect
+from unpooled.maths.mann_whitney import Alternative, RankStatistics
+from unpooled.maths.placing import Placed, place
+from unpooled.results.pooled import PooledComparison
+from unpooled.variables import Variable
+
+
+def run_pooled(
+    coordinator: Coordinator,
+    request: Request,
+    alternative: Alternative,
+    declared: Variable,
+    ranks: Mapping[str, RankStatistics],
+) -> PooledComparison | None:
+    """One round for the tables of both groups; None where one of them has no people."""
+    tables = ask_tables(coordinator, request, declared)
+    smooth = combine_distribution(request, tables)
+    x, y = request.groups or ("", "")
+    if not tables.of(x) or not tables.of(y):
+        return None
+    centers = list(dict.fromkeys((*tables.groups[x], *tables.groups[y])))
+    placed = [_placed(tables, group, centers) for group in (x, y)]
+    own = [_own(ranks.get(center), tables, center, (x, y)) for center in centers]
+    together = cross_center(placed[0], placed[1], own)
+    differ = together.statistics.variance > 0  # not everybody has the same value
+    return PooledComparison(
+        test=together.test(alternative),
+        effect=center_effect(together.statistics),
+        shift=hodges_lehmann(placed[0], placed[1]) if differ else None,
+        distribution=smooth,
+    )
+
+
+def _placed(tables: Tables, group: str, centers: Sequence[str]) -> Placed:
+    """A group's pseudo-people, each with the number of its center."""
+    found = place(tables.of(group), tables.lattice)
+    number = {center: i for i, center in enumerate(centers)}
+    own = [number[center] for center, told in tables.groups[group].items() for _ in told]
+    found = replace(found, centers=np.array(own, dtype=np.int64)[found.centers])
+    resolution = tables.lattice.resolution
+    return found if resolution is None else found.on_grid(resolution)
+
+
+def _own(
+    ranks: RankStatistics | None, tables: Tables, center: str, groups: tuple[str, str]
+) -> RankStatistics | None:
+    """A center's own comparison, where it is of the very people that its tables tell of."""
+    people = [sum(t.people for t in tables.groups[g].get(center, ())) for g in groups]
+    return ranks if ranks is not None and people == [ranks.n_x, ranks.n_y] else None

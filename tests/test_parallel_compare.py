@@ -1,0 +1,130 @@
+"""Compare as if pooled, from one parallel round, against SciPy on the pooled people."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from unpooled import Federation, Policy, Variable
+from unpooled.errors import RefusedError
+from unpooled.maths.arrays import FloatArray
+from unpooled.results.compare import CompareResult
+
+
+def rows(seed: int = 1, n: int = 1200, shift: float = 0.3, center: float = 0.0) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    groups, hospitals = random.choice(["x", "y"], n), random.choice(list("ABCD"), n)
+    values = random.gamma(4, 1, n) + shift * (groups == "y") + center * (hospitals == "C")
+    return pl.DataFrame({"v": values, "g": groups, "h": hospitals})
+
+
+def compare(frame: pl.DataFrame, method: str = "parallel", **settings: object) -> CompareResult:
+    fed = Federation.split(frame, center="h", **settings)  # type: ignore[arg-type]
+    return fed.compare("v", by="g", groups=("x", "y"), method=method)
+
+
+def pooled(frame: pl.DataFrame) -> list[FloatArray]:
+    return [frame.filter(pl.col("g") == g)["v"].to_numpy() for g in "xy"]
+
+
+@pytest.mark.parametrize(("seed", "shift", "moments"), [(1, 0.3, "tails"), (2, 0.0, "all")])
+def test_test_effect_and_shift_are_near_those_of_the_pooled_people(
+    seed: int, shift: float, moments: str
+) -> None:
+    frame = rows(seed, shift=shift)
+    x, y = pooled(frame)
+    result = compare(frame, policy=Policy(moments=moments))  # type: ignore[arg-type]
+    exact = stats.mannwhitneyu(y, x, method="asymptotic", use_continuity=False)
+    assert result.test.method == "parallel"
+    assert result.log10_p == pytest.approx(np.log10(exact.pvalue), abs=0.25)
+    assert result.effect is not None
+    assert result.shift is not None
+    effect = exact.statistic / len(x) / len(y)
+    assert result.effect.estimate == pytest.approx(effect, abs=0.003)
+    assert result.effect.low < effect < result.effect.high
+    moved = np.median(np.subtract.outer(y, x))
+    assert result.shift.estimate == pytest.approx(moved, abs=0.04)
+    assert result.shift.low < moved < result.shift.high
+    assert result.rounds == 2
+
+
+def test_all_has_a_row_for_it_and_recommends_as_before() -> None:
+    result = compare(rows(), "all")
+    assert [t.method for t in result.methods] == ["weighted", "sum", "fisher", "table", "parallel"]
+    assert result.recommended == "weighted"
+    told = result.to_dict()
+    assert set(told["parallel"]) == {"effect", "shift"}
+    assert told["shift"] == told["parallel"]["shift"]
+    assert "van Elteren" in told["why"]
+
+
+def test_values_that_people_share_count_as_ties() -> None:
+    frame = rows().with_columns(v=pl.col("v").round(0))
+    x, y = pooled(frame)
+    result = compare(frame, variables={"v": Variable(resolution=1, lower=0)})
+    exact = stats.mannwhitneyu(y, x, method="asymptotic", use_continuity=False)
+    assert result.log10_p == pytest.approx(np.log10(exact.pvalue), abs=0.4)
+
+
+def test_one_center_gives_its_own_exact_test() -> None:
+    frame = rows().with_columns(h=pl.lit("A"))
+    x, y = pooled(frame)
+    exact = stats.mannwhitneyu(y, x, method="asymptotic", use_continuity=False)
+    result = compare(frame)
+    assert result.test.statistic == pytest.approx(
+        stats.norm.isf(exact.pvalue / 2) * np.sign(exact.statistic - len(x) * len(y) / 2), rel=1e-6
+    )
+    assert result.random is None
+
+
+def test_groups_that_never_meet_at_a_center_can_be_compared() -> None:
+    frame = rows().with_columns(h=pl.col("g"))
+    result = compare(frame)
+    x, y = pooled(frame)
+    assert result.centers == ()
+    assert result.recommended == "parallel"
+    exact = stats.mannwhitneyu(y, x, method="asymptotic", use_continuity=False)
+    assert result.log10_p == pytest.approx(np.log10(exact.pvalue), abs=0.3)
+
+
+def test_where_no_group_is_large_enough_the_reason_is_told() -> None:
+    with pytest.raises(RefusedError, match="fewer than 20 people"):
+        compare(rows(n=100))
+
+
+def test_small_groups_do_not_stop_the_other_methods() -> None:
+    result = compare(rows(n=110), "all")
+    assert "weighted" in [t.method for t in result.methods]
+    assert "too-small" in {r.reason for r in result.refusals}
+
+
+def test_a_center_that_differs_is_named_with_its_place(tmp_path: Path) -> None:
+    result = compare(rows(center=1.5), "all")
+    assert any(s.startswith("C differs from the other centers in x") for s in result.sentences())
+    assert result.pooled is not None
+    by_center = {(c.center, c.group): c.deviation for c in result.pooled.distribution.centers}
+    worst = by_center["C", "x"]
+    assert worst is not None
+    assert worst.p_value == min(d.p_value for (_, g), d in by_center.items() if d and g == "x")
+    assert worst.difference < -0.2
+    page = result.report(tmp_path / "c.html").read_text()
+    assert "Centers against all" in page
+    assert "Random effects" in page
+
+
+def test_random_effects_widen_where_centers_differ() -> None:
+    """The effect is turned round at one center."""
+    frame = rows(n=2000).with_columns(
+        v=pl.when((pl.col("h") == "D") & (pl.col("g") == "y"))
+        .then(pl.col("v") - 1.5)
+        .otherwise(pl.col("v"))
+    )
+    result = compare(frame, "weighted")
+    assert result.random is not None
+    assert result.effect is not None
+    assert result.random.tau > 0.05
+    assert result.random.mean.high - result.random.mean.low > 2 * (
+        result.effect.high - result.effect.low
+    )
