@@ -56,7 +56,7 @@ def _measured(
 def measured(work: Callable[[Path], None], path: Path) -> tuple[float, float]:
     """Seconds, and megabytes, in a process of its own."""
     context = multiprocessing.get_context("spawn")
-    told: Told = context.Queue()
+    told: multiprocessing.Queue[float] = context.Queue()
     process = context.Process(target=_measured, args=(work, path, told))
     process.start()
     process.join()
