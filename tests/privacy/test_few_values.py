@@ -53,7 +53,7 @@ def test_ranks_of_two_values_decode_the_people_and_are_refused() -> None:
     rows = pl.DataFrame({"v": np.concatenate([x, y]), "g": ["x"] * 12 + ["y"] * 12})
     fed = Federation.local({"A": rows})
     result = fed.compare("v", by="g", method="all")
-    assert [(r.center, r.reason) for r in result.refusals] == [("A", "few-values")]
+    assert ("A", "few-values") in {(r.center, r.reason) for r in result.refusals}
 
 
 def test_a_sum_never_speaks_for_two_people_among_many_alike() -> None:

@@ -65,7 +65,7 @@ def random_effect(centers: Sequence[RankStatistics], level: float = 0.95) -> Ran
     --------
     >>> alike, other = [RankStatistics(50, 50, u, 84166.0, 0.0032) for u in (500.0, -900.0)]
     >>> random_effect([alike, alike, other]).mean
-    Interval(estimate=0.50..., low=0.03..., high=0.96...)
+    Interval(estimate=0.507..., low=0.106..., high=0.908...)
     """
     found = random_effects(*center_variances(centers), level)
     if found is None:
