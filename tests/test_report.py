@@ -142,7 +142,7 @@ def test_a_comparison_reports_whole_whatever_was_asked(
     fed = Federation.local(write_hospitals(tmp_path), variables=VARIABLES, seed=7)
     result = fed.compare("crp", by="arm", method=method)
     markup = result.report(tmp_path / "r.html").read_text()
-    assert markup.count("<svg") == 4
+    assert markup.count("<svg") == 7
     assert [words for words in WHOLE if words not in markup] == []
     everything = fed.compare("crp", by="arm", method="all").report(tmp_path / "all.html")
     tests = [re.findall(r"<td[^>]*>([^<]*)</td>", m)[:16] for m in (markup, everything.read_text())]
@@ -167,7 +167,7 @@ def test_a_report_asks_once_and_lists_all_that_left(tmp_path: Path) -> None:
     result.report(tmp_path / "r.html")
     after = len(fed.releases)
     assert after > before
-    assert result.report(tmp_path / "again.html").read_text().count("<svg") == 4
+    assert result.report(tmp_path / "again.html").read_text().count("<svg") == 7
     assert result.chart().to_dict()["vconcat"]
     assert len(fed.releases) == after
     assert [test.method for test in result.methods] == ["weighted"]
