@@ -193,8 +193,10 @@ def parallel_estimates(
     """One group's quantiles with 95 % intervals, and a note where cells do not tell enough."""
     found, outside = distribution.quantile(p), distribution.beyond(p)
     low, high = distribution.interval(p)
-    reached = np.concatenate(([0.0], distribution.cdf(edges), [1.0]))
-    around = np.diff(reached)[np.searchsorted(edges, found)]
+    placed = distribution.placed
+    everybody = np.concatenate(([0.0], np.cumsum(placed.weights))) / distribution.people
+    below = everybody[np.searchsorted(placed.values, edges, "right")]
+    around = np.diff(below, prepend=0.0, append=1.0)[np.searchsorted(edges, found)]
     wide = [f"no boundary parts the {share:.0%} of people around it" for share in around]
     notes = [
         BEYOND if out else note if share > WIDE else None
