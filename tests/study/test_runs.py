@@ -64,11 +64,11 @@ def interrupt(out: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not list(out.rglob("*.npy")) and time.monotonic() < deadline:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
-    told = process.communicate(timeout=60)
+    told = process.communicate(timeout=300)
     return subprocess.CompletedProcess(process.args, process.returncode, *told)
 
 
