@@ -1,5 +1,6 @@
 """The parallel round: one question, every center's tables."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,14 @@ from unpooled.analyses.parallel import Tables, ask_tables
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError, RefusedError
 from unpooled.links.local import open_link
-from unpooled.messages import Reason
+from unpooled.messages import (
+    Answer,
+    CellTable,
+    GroupTables,
+    LatticeTables,
+    Reason,
+    encode,
+)
 from unpooled.policy import Policy
 from unpooled.sources import open_source
 from unpooled.variables import Variable, read_codebook
@@ -82,6 +90,58 @@ def test_the_scale_of_a_column_is_robust() -> None:
         low, high = np.quantile(rest, [0.25, 0.75])
         assert spread == pytest.approx(high - low, rel=0.1), name
     assert open_source(pl.DataFrame({"v": [3.0] * 40})).spread("v") == 0.0
+
+
+class Liar:
+    """A link to a center that answers nonsense, beside one that does not."""
+
+    centers = ("A", "B")
+
+    def __init__(self, nonsense: LatticeTables) -> None:
+        true = cells((2.0, 4.0), (10, 10, 10))
+        self._told = {"A": true, "B": nonsense}
+
+    def ask(self, _question: bytes, centers: Sequence[str]) -> dict[str, bytes]:
+        return {c: encode(Answer(k=10, aggregate=self._told[c])) for c in centers}
+
+    def close(self) -> None:
+        pass
+
+
+def cells(
+    edges: tuple[float, ...],
+    counts: tuple[int, ...],
+    mean: float = 1.0,
+    scale: float = 2.0,
+    group: str = "all",
+) -> LatticeTables:
+    blank = (None,) * (len(counts) - 1)
+    table = CellTable(
+        edges=edges,
+        counts=counts,
+        means=(mean, *blank),
+        sds=(None, *blank),
+        values=(8, *blank),
+        dominated=(False, *blank),
+    )
+    return LatticeTables(scale=scale, groups=(GroupTables(group=group, tables=(table,)),))
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        cells((4.0, 2.0), (10, 10, 10)),
+        cells((2.0, 4.0), (10, -3, 10)),
+        cells((2.0, 4.0), (10, 10, 10), mean=3.0),
+        cells((-2.0, 4.0), (10, 10, 10)),
+        cells((2.0, 4.0), (10, 10, 10), scale=-1.0),
+        cells((2.0, 4.0), (10, 10, 10), group="Smith"),
+    ],
+)
+def test_a_center_that_answers_nonsense_is_named_and_left_out(nonsense: LatticeTables) -> None:
+    told = ask_tables(Coordinator(Liar(nonsense)), Request("v"), Variable(lower=0))
+    assert list(told.groups["all"]) == ["A"]
+    assert [(c, r.reason) for c, r in told.refusals] == [("B", Reason.UNREADABLE_ANSWER)]
 
 
 def test_wrong_declarations_are_told_in_words() -> None:

@@ -77,6 +77,18 @@ def test_a_cell_that_holds_many_people_is_flagged() -> None:
     assert all(q.note is not None for q in result.quantiles)
 
 
+def test_an_open_tail_of_few_values_has_no_estimate_unless_its_limits_are_known() -> None:
+    """A score from 1 to 5: nothing told says that it ends there."""
+    score = pl.DataFrame({"v": np.random.default_rng(1).integers(1, 6, 60)})
+    open_, bounded = (
+        quantiles(Federation.local({"A": score}, variables=facts), "v", [0.5, 0.98])
+        for facts in ({}, {"v": Variable(resolution=1, lower=1, upper=5)})
+    )
+    assert [q.estimate is None for q in open_.quantiles] == [False, True]
+    assert "declare the variable's limits" in str(open_.quantiles[1].note)
+    assert bounded.quantiles[1].estimate == 5.0
+
+
 def test_possible_values_stay_possible() -> None:
     random = np.random.default_rng(5)
     days = pl.DataFrame({"v": random.poisson(6, 900), "h": random.choice(list("AB"), 900)})

@@ -1,6 +1,6 @@
 """The parallel round: every center's own tables on a public lattice, all at the same time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 
@@ -12,9 +12,10 @@ from unpooled.coordinator import Coordinator
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.distribution import Distribution, smooth
 from unpooled.maths.lattice import Lattice, LatticeTable, dominated, lattice_table, nice_number
-from unpooled.maths.moments import telling_values
+from unpooled.maths.moments import MEAN_NEEDS, telling_values
 from unpooled.maths.placing import place
 from unpooled.messages import (
+    EVERYBODY,
     CellMoments,
     CellTable,
     GroupTables,
@@ -90,6 +91,8 @@ class Tables:
 
     lattice: Lattice
     groups: Mapping[str, Mapping[str, Sequence[LatticeTable]]]
+    few: Mapping[str, tuple[bool, bool]]  # whether most of the lowest, and of the highest, people
+    # lie in cells of so few values that their means were withheld
     refusals: tuple[tuple[str, Refusal], ...]
     rounds: int
 
@@ -115,24 +118,20 @@ class Tables:
         return found
 
 
-def ask_tables(
-    coordinator: Coordinator,
-    request: Request,
-    declared: Variable,
-    moments: CellMoments | None = None,
-) -> Tables:
+def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -> Tables:
     """One round: the tables of every group."""
-    question = LatticeQuestion(**request.fields, moments=moments)
-    round_ = coordinator.ask(question, LatticeTables)
+    round_ = coordinator.ask(LatticeQuestion(**request.fields), LatticeTables)
     refusals = list(round_.refusals)
     found: dict[str, dict[str, list[LatticeTable]]] = {}
+    scales = []
     for center, said in round_.aggregates.items():
         try:
-            tables = {g.group: [_read(t, declared) for t in g.tables] for g in said.groups}
+            lattice = declared.lattice(said.scale)
+            tables = _read_groups(said, request, lattice)
         except ValueError:
             refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
             continue
-        lattice = declared.lattice(said.scale)
+        scales.append(said.scale)
         for group, own in tables.items():
             placeable = [table for table in own if _can_place(table, lattice)]
             if len(placeable) < len(own):
@@ -144,8 +143,18 @@ def ask_tables(
         explain(coordinator, request, refusals)
     wanted = request.groups if request.groups is not None else sorted(found)
     groups = {group: found.get(group, {}) for group in wanted}
-    scales = [said.scale for said in round_.aggregates.values()]
-    return Tables(declared.lattice(min(scales)), groups, tuple(refusals), 1)
+    few = {group: _few_values(round_.aggregates.values(), group) for group in groups}
+    return Tables(declared.lattice(min(scales)), groups, few, tuple(refusals), 1)
+
+
+def _few_values(said: Iterable[LatticeTables], group: str) -> tuple[bool, bool]:
+    tables = [table for s in said for g in s.groups if g.group == group for table in g.tables]
+
+    def most(outer: int) -> bool:
+        few = sum(t.counts[outer] for t in tables if t.values[outer] in range(1, MEAN_NEEDS))
+        return 2 * few > sum(t.counts[outer] for t in tables)
+
+    return most(0), most(-1)
 
 
 def _can_place(table: LatticeTable, lattice: Lattice) -> bool:
@@ -159,7 +168,16 @@ def _can_place(table: LatticeTable, lattice: Lattice) -> bool:
     return True
 
 
-def _read(said: CellTable, declared: Variable) -> LatticeTable:
+def _read_groups(
+    said: LatticeTables, request: Request, lattice: Lattice
+) -> dict[str, list[LatticeTable]]:
+    asked = (EVERYBODY,) if request.by is None else request.groups
+    if asked is not None and not {group.group for group in said.groups} <= set(asked):
+        raise ValueError("the center answered for groups that were not asked for")
+    return {group.group: [_read(t, lattice) for t in group.tables] for group in said.groups}
+
+
+def _read(said: CellTable, lattice: Lattice) -> LatticeTable:
     """A center's table; ValueError where it cannot be one of this variable."""
     table = LatticeTable(
         np.array(said.edges),
@@ -167,8 +185,9 @@ def _read(said: CellTable, declared: Variable) -> LatticeTable:
         np.array([nan if mean is None else mean for mean in said.means]),
         np.array([nan if sd is None else sd for sd in said.sds]),
     )
-    for limit, sign in ((declared.lower, 1), (declared.upper, -1)):
-        told = np.concatenate((table.edges, table.means[~np.isnan(table.means)]))
-        if limit is not None and np.any(sign * told < sign * limit):
-            raise ValueError("the table must lie within the declared limits")
+    low = np.concatenate(([lattice.lower], table.edges))
+    high = np.concatenate((table.edges, [lattice.upper]))
+    slack = 1e-9 * lattice.step  # a rounded mean may be a last digit beyond
+    if np.any(low > high) or np.any((table.means < low - slack) | (table.means > high + slack)):
+        raise ValueError("means must lie in their cells, and cells within the declared limits")
     return table

@@ -158,7 +158,9 @@ def run_parallel(
     told: list[Quantile] = []
     for group in tables.groups:
         if group in found:
-            told += parallel_estimates(group, found[group], tables.edges(group), p)
+            told += parallel_estimates(
+                group, found[group], tables.edges(group), tables.few[group], p
+            )
         else:
             told += without_estimate(group, p, "no center could answer")
     return QuantilesResult(

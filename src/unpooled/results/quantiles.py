@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import altair
 
 BEYOND = "outside all boundaries: it rests on the shape of the tail"
+FEW = "people beyond all boundaries take few values; declare the variable's limits or resolution"
 WIDE = 0.2  # a share of people without a boundary between them says little about where they are
 DEFAULT_P = (0.02, 0.25, 0.5, 0.75, 0.98)
 
@@ -188,24 +189,33 @@ def _estimate_text(quantile: Quantile) -> str:
 
 
 def parallel_estimates(
-    group: str, distribution: Distribution, edges: FloatArray, p: FloatArray
+    group: str,
+    distribution: Distribution,
+    edges: FloatArray,
+    few: tuple[bool, bool],
+    p: FloatArray,
 ) -> list[Quantile]:
-    """One group's quantiles with 95 % intervals, and a note where cells do not tell enough."""
+    """One group's quantiles with 95 % intervals, and a note where cells do not tell enough.
+
+    `few` says whether the lowest and the highest people take few values, so that nothing is known
+    of them but that they lie beyond all `edges`.
+    """
     found, outside = distribution.quantile(p), distribution.beyond(p)
     low, high = distribution.interval(p)
     placed = distribution.placed
     everybody = np.concatenate(([0.0], np.cumsum(placed.weights))) / distribution.people
     below = everybody[np.searchsorted(placed.values, edges, "right")]
     around = np.diff(below, prepend=0.0, append=1.0)[np.searchsorted(edges, found)]
-    wide = [f"no boundary parts the {share:.0%} of people around it" for share in around]
-    notes = [
-        BEYOND if out else note if share > WIDE else None
-        for out, note, share in zip(outside, wide, around, strict=True)
-    ]
-    return [
-        Quantile(group, float(p[i]), float(found[i]), float(low[i]), float(high[i]), note)
-        for i, note in enumerate(notes)
-    ]
+    told = []
+    for i, share in enumerate(around):
+        level = float(p[i])
+        if outside[i] and few[int(found[i] > edges[-1])]:
+            told.append(Quantile(group, level, None, note=FEW))
+            continue
+        wide = f"no boundary parts the {share:.0%} of people around it" if share > WIDE else None
+        note = BEYOND if outside[i] else wide
+        told.append(Quantile(group, level, float(found[i]), float(low[i]), float(high[i]), note))
+    return told
 
 
 def yj_table_estimates(table: TableResult, row: int, p: FloatArray) -> list[Quantile]:
