@@ -14,7 +14,7 @@ import numpy as np
 
 from unpooled.analyses.asking import Request
 from unpooled.analyses.parallel import cell_table
-from unpooled.analyses.quantiles import run_parallel
+from unpooled.analyses.parallel_quantiles import run_parallel
 from unpooled.coordinator import Coordinator
 from unpooled.maths.lattice import public_lattice
 from unpooled.messages import Answer, GroupTables, LatticeTables, encode

@@ -8,8 +8,7 @@ import numpy as np
 from unpooled.analyses.asking import Request, ask_groups
 from unpooled.analyses.compare import check_methods
 from unpooled.analyses.describe import run_describe
-from unpooled.analyses.distribution import combine_distribution
-from unpooled.analyses.parallel import ask_tables
+from unpooled.analyses.parallel_quantiles import run_parallel
 from unpooled.analyses.rounds import Asking, without_the_missing
 from unpooled.analyses.table import run_table
 from unpooled.cohort import RefusedQuestion, Selection
@@ -53,7 +52,6 @@ from unpooled.results.quantiles import (
     QuantileSummary,
     estimates,
     interpolation_estimates,
-    parallel_estimates,
     without_estimate,
     yj_table_estimates,
 )
@@ -146,33 +144,6 @@ def run_quantiles(
     if estimator.refused and all(q.estimate is None for r in results for q in r.quantiles):
         raise estimator.refused[0]
     return QuantileSummary(results)
-
-
-def run_parallel(
-    coordinator: Coordinator, request: Request, p: FloatArray, declared: Variable
-) -> QuantilesResult:
-    """One round for every group."""
-    tables = ask_tables(coordinator, request, declared)
-    smooth = combine_distribution(request, tables)
-    found = {one.group: one.distribution for one in smooth.distributions}
-    told: list[Quantile] = []
-    for group in tables.groups:
-        if group in found:
-            told += parallel_estimates(
-                group, found[group], tables.edges(group), tables.few[group], p
-            )
-        else:
-            told += without_estimate(group, p, "no center could answer")
-    return QuantilesResult(
-        value=request.variable,
-        by=request.by,
-        where=request.where,
-        method="parallel",
-        quantiles=tuple(told),
-        refusals=smooth.refusals,
-        rounds=tables.rounds,
-        distribution=smooth,
-    )
 
 
 class _Estimator:
