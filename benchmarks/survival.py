@@ -31,11 +31,12 @@ from unpooled.maths.cox import hazard_ratio
 from unpooled.maths.event_shares import Below
 from unpooled.maths.follow_up import FollowUp
 from unpooled.maths.horizon import agreed_horizon
-from unpooled.maths.lattice import Lattice, Moments, public_lattice, status_table
+from unpooled.maths.lattice import Lattice, Moments, status_table
 from unpooled.maths.log_rank import log_rank
 from unpooled.maths.moments import MeanSD, pool
 from unpooled.maths.pseudo_times import ArmTables, pseudo_times
 from unpooled.maths.survival import SurvivalCurve, kaplan_meier
+from unpooled.variables import Variable
 
 K = 10
 SHAPES = {"exponential": 1.0, "Weibull 1.5": 1.5}
@@ -94,7 +95,7 @@ def agree(arms: list[People]) -> tuple[Lattice, float]:
     """The lattice and horizon of one coarse round."""
     parts = [MeanSD.of(arm.times[arm.centers == c]) for arm in arms for c in set(arm.centers)]
     horizon = agreed_horizon(parts)
-    return public_lattice(pool(parts).sd, lower=0.0, upper=horizon), horizon
+    return Variable().follow_up_lattice(pool(parts).sd, horizon), horizon
 
 
 def tables(arm: People, lattice: Lattice, horizon: float, moments: Moments) -> dict[int, ArmTables]:
@@ -162,6 +163,7 @@ def distances(ours: SurvivalCurve, full: SurvivalCurve, times: FloatArray) -> li
 
 def _distance(ours: SurvivalCurve, full: SurvivalCurve, at: FloatArray) -> float:
     index = np.searchsorted(full.times, at, "right") - 1
+    at, index = at[full.survival[index] > 0], index[full.survival[index] > 0]
     error = full.survival[index] * np.sqrt(full.variance[index])
     return float(np.mean(np.abs(ours.at(at) - full.at(at)) / error))
 

@@ -12,6 +12,7 @@ from unpooled.analyses.describe import summarise_moments
 from unpooled.analyses.groups import summarise_group_ranks, telling_groups
 from unpooled.analyses.parallel import summarise_lattice
 from unpooled.analyses.quantiles import summarise_losses, summarise_powers
+from unpooled.analyses.survival import summarise_survival
 from unpooled.analyses.table import summarise_join, summarise_table
 from unpooled.approval import Steward
 from unpooled.boundary import keyed_weight
@@ -25,6 +26,7 @@ from unpooled.cohort import (
     withhold,
 )
 from unpooled.errors import HeldError, InputError, LedgerError, MessageError
+from unpooled.frozen import FrozenOutcomes
 from unpooled.gate import Gate, Release
 from unpooled.keys import CenterKey
 from unpooled.ledger import Ledger
@@ -39,20 +41,25 @@ from unpooled.messages import (
     Answer,
     CatalogueQuestion,
     CohortQuestion,
+    FollowUpQuestion,
     GroupRanksQuestion,
     JoinQuestion,
     LatticeQuestion,
     LossQuestion,
     MomentsQuestion,
+    OutcomeQuestion,
     PowersQuestion,
     Question,
     RanksQuestion,
     Reason,
     Refusal,
     SizesQuestion,
+    SurvivalQuestion,
     TableQuestion,
+    decode_answer,
     decode_question,
 )
+from unpooled.outcome import Outcome, find_outcome
 from unpooled.policy import Policy, k_in_force
 from unpooled.sources import Source
 from unpooled.variables import Variable
@@ -97,6 +104,7 @@ class Center:
         self._memory = Memory(policy.k, file, self._fingerprint)
         self._gate = Gate(name, policy, self.ledger, self._variables, self._memory, steward)
         self._turn = threading.Lock()
+        self._frozen = FrozenOutcomes.of(self.ledger)
         self._last: tuple[object, Cohort] | None = None
 
     def answer(self, payload: bytes, ticket: str | None = None) -> Release:
@@ -126,8 +134,7 @@ class Center:
         if repeated is not None:
             return repeated
         try:
-            answer, proposal = self._summarise(question)
-            return self._gate.release(question, answer, proposal, ticket)
+            return self._release(question, ticket)
         except RefusedQuestion as refused:
             return self._refuse(question, refused.refusal, ticket)
         except (LedgerError, HeldError):
@@ -135,6 +142,15 @@ class Center:
         except Exception:
             _log.info("%s: a question could not be answered", self.name, exc_info=True)
             return self._refuse(question, Refusal(reason=Reason.FAILED), ticket)
+
+    def _release(self, question: Question, ticket: str | None) -> Release:
+        if not self._frozen.allows(question):
+            raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k_in_force(question, self._policy))
+        answer, proposal = self._summarise(question)
+        release = self._gate.release(question, answer, proposal, ticket)
+        if decode_answer(release.payload).aggregate is not None:  # the steward may say no
+            self._frozen.told(question)
+        return release
 
     def _refuse(self, question: Question | None, refusal: Refusal, ticket: str | None) -> Release:
         k = k_in_force(question, self._policy)
@@ -145,14 +161,16 @@ class Center:
         k = k_in_force(question, self._policy)
         if isinstance(question, CatalogueQuestion):
             return Answer(k=k, aggregate=summarise_catalogue(self._source, self._policy)), None
-        selection = select(self._cohort(question), question, self._policy)
+        outcome = self._outcome(question) if isinstance(question, OutcomeQuestion) else None
+        cohort = self._cohort(question) if outcome is None else outcome.people
+        selection = select(cohort, question, self._policy)
         if isinstance(question, GroupRanksQuestion):
             selection = telling_groups(selection, question)
         proposal = self._propose(question, selection)
         selection = withhold(selection, question, proposal)
         alone = isinstance(question, RanksQuestion | GroupRanksQuestion)  # one has no answer
         answered = len(selection.groups) >= (2 if alone else 1)
-        aggregate = self._aggregate(question, selection) if answered else None
+        aggregate = self._aggregate(question, selection, outcome) if answered else None
         return Answer(k=k, aggregate=aggregate, refusals=selection.refusals), proposal
 
     def _propose(self, question: AboutPeople, selection: Selection) -> Proposal:
@@ -160,7 +178,7 @@ class Center:
         members = selection.cohort.members(selection.groups)
         groups = [Group(g, *some) for g, some in zip(selection.groups, members, strict=True)]
         nobody = units_of(self._source, self._policy)
-        missing = isinstance(question, MomentsQuestion)
+        missing = isinstance(question, MomentsQuestion | FollowUpQuestion)
         k = selection.rule.k
         try:
             return self._memory.propose(question, k, nobody, groups, missing)
@@ -177,12 +195,16 @@ class Center:
         self,
         question: AboutPeople,
         selection: Selection,
+        outcome: Outcome | None,
     ) -> Aggregate:
         match question:
             case SizesQuestion():
                 return summarise_sizes(selection)
-            case MomentsQuestion():
+            case MomentsQuestion() | FollowUpQuestion():
                 return summarise_moments(selection)
+            case SurvivalQuestion():
+                assert outcome is not None  # found before
+                return summarise_survival(question, selection, outcome, self._policy)
             case TableQuestion():
                 self._check_limits(question)
                 return summarise_table(question, selection, self._weight(question))
@@ -208,6 +230,10 @@ class Center:
             declared = self._variables.get(question.variable, Variable())
             self._last = (key, find_cohort(self._source, question, self._policy, declared))
         return self._last[1]
+
+    def _outcome(self, question: OutcomeQuestion) -> Outcome:
+        declared = self._variables.get(question.variable, Variable())
+        return find_outcome(self._source, question, self._policy, declared)
 
     def _weight(self, question: CohortQuestion) -> Weight:
         return keyed_weight(self._secret, question.variable)

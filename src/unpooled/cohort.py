@@ -200,7 +200,7 @@ def find_cohort(
     value = f"nullif(CAST({quote(question.variable)} AS DOUBLE), 'NaN'::DOUBLE)"
     person = "NULL" if policy.person is None else quote(policy.person)
     rows = (
-        f"SELECT {value} AS v, {_label(source, question.by)} AS g, {person} AS p, {ROW} AS unit "
+        f"SELECT {value} AS v, {label_sql(source, question.by)} AS g, {person} AS p, {ROW} AS unit "
         f"FROM {source.numbered} WHERE {condition}"
     )
     people = rows
@@ -277,7 +277,7 @@ def _condition(source: Source, selected: where.Condition | None) -> tuple[str, t
     return sql, tuple(parameters)
 
 
-def _label(source: Source, by: str | None) -> str:
+def label_sql(source: Source, by: str | None) -> str:
     """SQL for a row's group; whole numbers read alike whether stored as 1, 1.0 or '1'."""
     if by is None:
         return f"'{EVERYBODY}'"

@@ -50,6 +50,7 @@ class Round(Generic[T]):
 
     aggregates: Mapping[str, T]
     refusals: tuple[tuple[str, Refusal], ...]
+    k: Mapping[str, int]  # the K in force at each center that answered
 
 
 @dataclass(slots=True)
@@ -77,6 +78,7 @@ class Coordinator:
         payloads = self.link.ask(encode(question), asked)
         aggregates: dict[str, T] = {}
         refusals: list[tuple[str, Refusal]] = []
+        k: dict[str, int] = {}
         for center in asked:
             payload = payloads[center]
             if isinstance(payload, Refusal):  # nothing left the center
@@ -90,13 +92,14 @@ class Coordinator:
             except MessageError:
                 refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
                 continue
+            k[center] = answer.k
             if answer.aggregate is not None:
                 aggregates[center] = answer.aggregate
             refusals += [(center, refusal) for refusal in answer.refusals]
         missing = [(center, refusal) for center, refusal in refusals if refusal.reason in MISSING]
         if missing and self.on_missing is not None:
             self.on_missing(missing)
-        return Round(aggregates, tuple(refusals))
+        return Round(aggregates, tuple(refusals), k)
 
     def close(self) -> None:
         """Let go of the link; what arrived is kept."""

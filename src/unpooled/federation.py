@@ -12,6 +12,8 @@ from unpooled.analyses.comparison import run_comparison
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.distribution import run_distribution
 from unpooled.analyses.quantiles import run_quantiles
+from unpooled.analyses.survival import OutcomeRequest
+from unpooled.analyses.survival_curves import run_survival
 from unpooled.analyses.table import run_table
 from unpooled.coordinator import Coordinator, Link
 from unpooled.errors import InputError
@@ -28,6 +30,7 @@ from unpooled.results.record import Record
 from unpooled.results.releases import Releases
 from unpooled.results.several import SeveralComparisons, SeveralQuantiles, each
 from unpooled.results.several_groups import SeveralGroups, several_comparisons
+from unpooled.results.survival import SurvivalResult
 from unpooled.results.table import TableResult
 from unpooled.sources import open_source
 from unpooled.variables import Codebook, Variable
@@ -384,6 +387,43 @@ class Federation:
             return results[0] if len(results) == 1 else QuantileSummary(results)
 
         return SeveralQuantiles(each(value, run)) if isinstance(value, list | tuple) else run(value)
+
+    def survival(
+        self,
+        time: str,
+        event: str,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        k: int | None = None,
+        event_is: object = None,
+        horizon: float | None = None,
+        entry: str | None = None,
+    ) -> SurvivalResult:
+        """Survival curves, by group: Kaplan-Meier, log-rank and the hazard ratio.
+
+        Parameters
+        ----------
+        time, event
+            The variable that holds each person's time, and the one that says who had the event
+            at that time: 1 of 0/1, 2 of 1/2, or True.
+        by, groups, where, k
+            As for `table`; hazard ratios are those of the other groups to the first.
+        event_is
+            The value of `event` that means the event, where it is coded otherwise.
+        horizon
+            How far to look; follow-up beyond it is cut there. Without it, the declared upper
+            limit of `time`, or a round number that the centers agree on.
+        entry
+            Not possible: everybody is taken to be followed up from time 0 on.
+        """
+        request = Request.of(time, by, groups, where, k)
+        asked = OutcomeRequest.of(request, event, event_is, horizon, entry)
+        since = len(self._coordinator.received)
+        declared = self._variables.get(time, Variable())
+        result = run_survival(self._coordinator, asked, declared)
+        return replace(result, record=self._record(since))
 
     def _limits(self, variable: str) -> Limits:
         """Natural outer limits where some are declared and allowed, else open ones."""

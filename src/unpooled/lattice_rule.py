@@ -8,7 +8,15 @@ import numpy as np
 from unpooled.errors import GateError
 from unpooled.maths.lattice import Lattice, nice_number, rounding
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
-from unpooled.messages import CellMoments, CellTable, LatticeQuestion, LatticeTables
+from unpooled.messages import (
+    CellMoments,
+    CellTable,
+    GroupStatuses,
+    LatticeQuestion,
+    LatticeTables,
+    SurvivalQuestion,
+    SurvivalTables,
+)
 from unpooled.policy import Policy, k_in_force, moments_in_force, people_needed
 from unpooled.variables import Variable
 
@@ -24,10 +32,54 @@ def judge_lattice(
         if not group.tables:
             raise GateError("a group must have a table")
         for table in group.tables:
-            _judge_people(table, k, people_needed(question, k))
-            _judge_points(table.edges, lattice)
-            _judge_moments(table, told)
-            _judge_rounding(table, lattice)
+            _judge_table(table, lattice, told, k, people_needed(question, k))
+
+
+def judge_survival(
+    said: SurvivalTables, question: SurvivalQuestion, policy: Policy, declared: Variable
+) -> None:
+    """Raise GateError unless both statuses of every group, or neither, may leave."""
+    _judge_scale(said.scale, declared)
+    if not 0 < question.horizon < float("inf"):
+        raise GateError("the horizon must be positive and finite")
+    lattice, k = (
+        declared.follow_up_lattice(said.scale, question.horizon),
+        k_in_force(question, policy),
+    )
+    for group in said.groups:
+        people = [_judge_status(tables, lattice, policy, k) for tables in _statuses(group, k)]
+        if sum(people) < k or (group.below is None and 0 in people and not policy.zero_cells):
+            raise GateError(f"a status must speak for 0 or at least {k} people")
+        if group.below == "both" and sum(people) > 2 * (k - 1):
+            raise GateError(f"both statuses cannot have fewer than {k} of so many people")
+
+
+def _statuses(group: GroupStatuses, k: int) -> list[tuple[CellTable, ...]]:
+    """The tables by status, or those of either: all or nothing."""
+    by_status = [tables for tables in (group.events, group.censored) if tables is not None]
+    if group.below is None:
+        if len(by_status) != 2 or group.either is not None:
+            raise GateError("both statuses must be told, or neither")
+        return by_status
+    if by_status or group.either is None:
+        raise GateError(f"where a status has fewer than {k} people, neither is told")
+    return [group.either]
+
+
+def _judge_status(tables: tuple[CellTable, ...], lattice: Lattice, policy: Policy, k: int) -> int:
+    """Judge the tables of a status; how many people they speak for."""
+    for table in tables:
+        _judge_table(table, lattice, policy.moments, k, k)
+    return sum(sum(table.counts) for table in tables)
+
+
+def _judge_table(
+    table: CellTable, lattice: Lattice, told: CellMoments, k: int, needed: int
+) -> None:
+    _judge_people(table, k, needed)
+    _judge_points(table.edges, lattice)
+    _judge_moments(table, told)
+    _judge_rounding(table, lattice)
 
 
 def _judge_scale(scale: float, declared: Variable) -> None:

@@ -93,6 +93,23 @@ class LossQuestion(CohortQuestion, frozen=True, tag="loss", tag_field="ask", kw_
     p: tuple[float, ...]
 
 
+class OutcomeQuestion(CohortQuestion, frozen=True, kw_only=True):
+    """A question about times to an event; `variable` is the time."""
+
+    event: str  # the column that says who had the event
+    event_is: str | None = None  # the value that means it; None: 1 of 0/1, 2 of 1/2, or True
+
+
+class FollowUpQuestion(OutcomeQuestion, frozen=True, tag="follow-up", tag_field="ask"):
+    """How long are people followed up? Count, missing values, mean and SD of each group's times."""
+
+
+class SurvivalQuestion(OutcomeQuestion, frozen=True, tag="survival", tag_field="ask", kw_only=True):
+    """Tables of each group's event times and censoring times, cut at a public horizon."""
+
+    horizon: float
+
+
 AboutPeople = (
     SizesQuestion
     | MomentsQuestion
@@ -101,6 +118,8 @@ AboutPeople = (
     | RanksQuestion
     | LatticeQuestion
     | GroupRanksQuestion
+    | FollowUpQuestion
+    | SurvivalQuestion
     | PowersQuestion
     | LossQuestion
 )
@@ -268,6 +287,30 @@ class GroupRanks(Message, frozen=True, tag="group-ranks", tag_field="say"):
     trend_variance: float | None
 
 
+class GroupStatuses(Message, frozen=True):
+    """One group's follow-up: tables of those with the event and of the censored, or of all.
+
+    Where fewer than K people have one of the two statuses, neither is told: `either` then speaks
+    for all of them, and `below` says which status it was. Tables are of disjoint sets of people.
+    """
+
+    group: str
+    events: tuple[CellTable, ...] | None
+    censored: tuple[CellTable, ...] | None
+    either: tuple[CellTable, ...] | None
+    below: Literal["events", "censored", "both"] | None
+
+
+class SurvivalTables(Message, frozen=True, tag="survival", tag_field="say"):
+    """Each group's follow-up on one lattice; `scale` as in `LatticeTables`.
+
+    Times begin at 0 and end at the question's horizon, which closes the last cell.
+    """
+
+    scale: float
+    groups: tuple[GroupStatuses, ...]
+
+
 class GroupPowers(Message, frozen=True):
     """One group: Σ sign(x) log(1+|x|), and per λ the transform's mean and variance (÷ n).
 
@@ -314,6 +357,7 @@ Aggregate = (
     | Ranks
     | GroupRanks
     | LatticeTables
+    | SurvivalTables
     | Powers
     | Losses
 )
@@ -336,6 +380,8 @@ class Reason(StrEnum):
     REPEATED_PERSON = "repeated-person"
     BAD_WHERE = "bad-where"
     FEW_VALUES = "few-values"
+    UNCLEAR_EVENT = "unclear-event"
+    NEGATIVE_TIME = "negative-time"
     WOULD_DIFFER = "would-differ"
     DATA_CHANGED = "data-changed"
     FEW_CELLS = "few-cells"
@@ -379,6 +425,13 @@ RULES: dict[Reason, str] = {
     Reason.FEW_VALUES: (
         "the groups take so few different values that the answer would give single people away; "
         "a table can be asked for"
+    ),
+    Reason.UNCLEAR_EVENT: (
+        "the event column is not coded 0/1, 1/2 or true/false throughout; event_is can say which "
+        "value means the event"
+    ),
+    Reason.NEGATIVE_TIME: (
+        "times must not be negative; count them from the start of each person's follow-up"
     ),
     Reason.WOULD_DIFFER: (
         "beside earlier answers about this variable it could tell on fewer than {limit} people; "

@@ -10,7 +10,7 @@ from math import inf, isfinite
 from typing import assert_never
 
 from unpooled.errors import GateError, WhereError
-from unpooled.lattice_rule import judge_lattice
+from unpooled.lattice_rule import judge_lattice, judge_survival
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
 from unpooled.messages import (
     EVERYBODY,
@@ -20,6 +20,7 @@ from unpooled.messages import (
     CatalogueQuestion,
     CenterJoin,
     CenterTable,
+    FollowUpQuestion,
     GroupRanks,
     GroupRanksQuestion,
     JoinQuestion,
@@ -30,6 +31,7 @@ from unpooled.messages import (
     LossQuestion,
     Moments,
     MomentsQuestion,
+    OutcomeQuestion,
     Powers,
     PowersQuestion,
     Question,
@@ -37,6 +39,8 @@ from unpooled.messages import (
     RanksQuestion,
     Sizes,
     SizesQuestion,
+    SurvivalQuestion,
+    SurvivalTables,
     TableQuestion,
 )
 from unpooled.policy import Policy, k_in_force, people_for_powers, people_needed
@@ -52,6 +56,8 @@ ANSWERS: dict[type[Question], type[Aggregate]] = {
     RanksQuestion: Ranks,
     LatticeQuestion: LatticeTables,
     GroupRanksQuestion: GroupRanks,
+    FollowUpQuestion: Moments,
+    SurvivalQuestion: SurvivalTables,
     PowersQuestion: Powers,
     LossQuestion: Losses,
 }
@@ -118,6 +124,10 @@ def _judge_aggregate(
             judge_lattice(aggregate, question, policy, own)
         case GroupRanks():
             _judge_group_ranks(aggregate, question, cells)
+        case SurvivalTables():
+            assert isinstance(question, SurvivalQuestion)  # judged before
+            own = declared.get(question.variable, Variable())
+            judge_survival(aggregate, question, policy, own)
         case Powers():
             _judge_powers(aggregate, question, policy, cells)
         case Losses():
@@ -150,6 +160,8 @@ def _names(question: Question | None) -> set[str]:
     used = {question.variable, *(question.groups or ())}
     if question.by is not None:
         used.add(question.by)
+    if isinstance(question, OutcomeQuestion):
+        used.add(question.event)
     if question.where is not None:
         with suppress(WhereError):
             used.update(columns(parse(question.where)))

@@ -65,6 +65,17 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         """
         return public_lattice(scale, self.resolution, self.lower, self.upper, self.atoms)
 
+    def follow_up_lattice(self, scale: float, horizon: float) -> Lattice:
+        """The same for times from 0 to a horizon, where all stand who are followed up longer.
+
+        Examples
+        --------
+        >>> Variable().follow_up_lattice(14, 60.0).atoms
+        (60.0,)
+        """
+        atoms = sorted({atom for atom in self.atoms if 0 <= atom < horizon} | {horizon})
+        return public_lattice(scale, self.resolution, 0.0, horizon, atoms)
+
 
 def _number(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):

@@ -26,6 +26,7 @@ from unpooled.messages import (
     CellTable,
     CenterJoin,
     CenterTable,
+    FollowUpQuestion,
     GroupCounts,
     GroupLoss,
     GroupMoments,
@@ -33,6 +34,7 @@ from unpooled.messages import (
     GroupPowers,
     GroupRanks,
     GroupRanksQuestion,
+    GroupStatuses,
     GroupTables,
     JoinQuestion,
     LatticeQuestion,
@@ -54,6 +56,8 @@ from unpooled.messages import (
     Size,
     Sizes,
     SizesQuestion,
+    SurvivalQuestion,
+    SurvivalTables,
     TableQuestion,
 )
 from unpooled.policy import Policy
@@ -184,6 +188,17 @@ def first_cell(mean: float | None, sd: float | None, values: int = 8, one: bool 
     }
 
 
+def survival(scale: float = 2.0, **parts: tuple[int, ...] | str | None) -> SurvivalTables:
+    """Statuses on the lattice of tenths of 2 from 0 to 9; each part is a table of these counts."""
+    told: dict[str, Any] = dict.fromkeys(("events", "censored", "either", "below"))
+    for name, part in parts.items():
+        tables = cells(*part).groups[0].tables if isinstance(part, tuple) and part else ()
+        told[name] = part if isinstance(part, str) or part is None else tables
+    return SurvivalTables(scale=scale, groups=(GroupStatuses(group="all", **told),))
+
+
+FOLLOW_UP = FollowUpQuestion(variable="los", event="died")
+SURVIVAL = SurvivalQuestion(variable="los", event="died", horizon=9.0)
 LATTICE = LatticeQuestion(variable="los")
 NO_MOMENTS = LatticeQuestion(variable="los", moments="none")
 INNER: Any = {
@@ -209,6 +224,10 @@ LEGAL: list[tuple[Question, Aggregate]] = [
     (GROUPS, group_ranks((10, 12), pairs=("ab",))),
     (TREND, group_ranks(trend_variance=7.0)),
     (POWERS, powers()),
+    (FOLLOW_UP, moments()),
+    (SURVIVAL, survival(events=(10, 12), censored=(11,))),
+    (SURVIVAL, survival(events=(), censored=(10, 10))),
+    (SURVIVAL, survival(either=(11,), below="both")),
     (LATTICE, cells(10, 10, 12)),
     (LATTICE, cells(20)),
     (LATTICE, cells(10, 10, **first_cell(0.52, 0.3))),
@@ -217,6 +236,27 @@ LEGAL: list[tuple[Question, Aggregate]] = [
 ]
 
 ILLEGAL: list[tuple[Question, Aggregate, str]] = [
+    (FOLLOW_UP, moments(n=9), "at least 10"),
+    (FOLLOW_UP, survival(events=(10,), censored=(11,)), "not asked for"),
+    (SURVIVAL, survival(events=(10, 9), censored=(11,)), "at least 10"),
+    (SURVIVAL, survival(events=(9,), censored=(11,)), "at least 10"),
+    (SURVIVAL, survival(events=(), censored=()), "0 or at least 10"),
+    (SURVIVAL, survival(events=(10,), censored=None), "both statuses must be told"),
+    (SURVIVAL, survival(events=(10,), censored=(11,), either=(21,)), "both statuses"),
+    (SURVIVAL, survival(events=(10,), either=(21,), below="censored"), "neither is told"),
+    (SURVIVAL, survival(below="events"), "neither is told"),
+    (SURVIVAL, survival(either=(19,), below="both"), "cannot have fewer than 10 of so many"),
+    (SURVIVAL, survival(scale=3.0, events=(10,), censored=(11,)), "power of ten"),
+    (
+        SurvivalQuestion(variable="los", event="died", horizon=0.0),
+        survival(events=(10,), censored=(11,)),
+        "horizon must be positive",
+    ),
+    (
+        SurvivalQuestion(variable="los", event="died", horizon=1.0),
+        survival(events=(10, 10), censored=(11,)),
+        "within the declared limits",
+    ),
     (LATTICE, cells(10, 9, 12), "at least 10"),
     (LATTICE, cells(10, 0, 12), "at least 10"),
     (LATTICE, cells(19), "at least 20"),

@@ -51,7 +51,7 @@ class Request:
             raise InputError("groups needs by, the variable that says who belongs to which group")
         if groups is not None and (isinstance(groups, str) or not isinstance(groups, Iterable)):
             raise InputError(f"groups must be a list of names, got {groups!r}")
-        names = None if groups is None else tuple(_label(group) for group in groups)
+        names = None if groups is None else tuple(group_label(group) for group in groups)
         if names == ():
             raise InputError("groups must name at least one group, got none")
         if names is not None and len(set(names)) != len(names):
@@ -76,7 +76,7 @@ def _check_type(argument: str, value: object, kind: Any, rule: str) -> None:
         raise InputError(f"{argument} must be {rule}, got {value!r}")
 
 
-def _label(group: object) -> str:
+def group_label(group: object) -> str:
     """A group's name as the centers write it: 1, 1.0 and '1' are one group."""
     if isinstance(group, float) and group.is_integer():
         return str(int(group))
@@ -138,7 +138,7 @@ def ask_groups(coordinator: Coordinator, request: Request) -> tuple[Request, int
 
 
 def check_answered(
-    coordinator: Coordinator, request: Request, round_: Round[Sizes], found: Sequence[str]
+    coordinator: Coordinator, request: Request, round_: Round[Any], found: Sequence[str]
 ) -> None:
     """Raise, with what the analyst can do, when nobody can answer or a group is nowhere."""
     if not found:
@@ -150,7 +150,7 @@ def check_answered(
         refuse(round_.refusals)
 
 
-def _raise_unknown_variable(coordinator: Coordinator, round_: Round[Sizes]) -> None:
+def _raise_unknown_variable(coordinator: Coordinator, round_: Round[Any]) -> None:
     unknown = {r.name for _, r in round_.refusals if r.reason is Reason.UNKNOWN_VARIABLE}
     if not unknown or {r.reason for _, r in round_.refusals} != {Reason.UNKNOWN_VARIABLE}:
         return
@@ -161,7 +161,7 @@ def _raise_unknown_variable(coordinator: Coordinator, round_: Round[Sizes]) -> N
 
 
 def _raise_unknown_groups(
-    coordinator: Coordinator, request: Request, round_: Round[Sizes], unknown: list[str]
+    coordinator: Coordinator, request: Request, round_: Round[Any], unknown: list[str]
 ) -> None:
     if any(r.name not in (request.groups or ()) for _, r in round_.refusals):
         return  # centers refused for another reason; that one is told

@@ -1,6 +1,6 @@
 """The parallel round: every center's own tables on a public lattice, all at the same time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 
@@ -26,6 +26,9 @@ from unpooled.messages import (
 )
 from unpooled.policy import Policy, moments_in_force
 from unpooled.variables import Variable
+
+Cut = Callable[[FloatArray, Lattice, int, CellMoments], LatticeTable]
+"""Cuts ascending values into a table with cells of K people."""
 
 _NORMAL = 1.349  # the middle half of a normal distribution, in standard deviations
 
@@ -62,9 +65,11 @@ def center_scale(selection: Selection, variable: str) -> float:
     return nice_number(spread / _NORMAL) if spread > 0 else 1.0
 
 
-def cell_table(values: FloatArray, lattice: Lattice, k: int, moments: CellMoments) -> CellTable:
+def cell_table(
+    values: FloatArray, lattice: Lattice, k: int, moments: CellMoments, cut: Cut = lattice_table
+) -> CellTable:
     """The table of ascending values, with what the gate needs to judge it."""
-    table = lattice_table(values, lattice, k, moments)
+    table = cut(values, lattice, k, moments)
     cells = len(table.counts)
     judged = {"all": set(range(cells)), "tails": {0, cells - 1}, "none": set()}[moments]
     people = np.split(values, np.cumsum(table.counts)[:-1])
@@ -174,10 +179,10 @@ def _read_groups(
     asked = (EVERYBODY,) if request.by is None else request.groups
     if asked is not None and not {group.group for group in said.groups} <= set(asked):
         raise ValueError("the center answered for groups that were not asked for")
-    return {group.group: [_read(t, lattice) for t in group.tables] for group in said.groups}
+    return {group.group: [read_table(t, lattice) for t in group.tables] for group in said.groups}
 
 
-def _read(said: CellTable, lattice: Lattice) -> LatticeTable:
+def read_table(said: CellTable, lattice: Lattice) -> LatticeTable:
     """A center's table; ValueError where it cannot be one of this variable."""
     table = LatticeTable(
         np.array(said.edges),

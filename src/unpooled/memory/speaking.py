@@ -16,6 +16,7 @@ from unpooled.messages import (
     Question,
     Ranks,
     Sizes,
+    SurvivalTables,
 )
 
 
@@ -40,6 +41,15 @@ def people_told(aggregate: Aggregate, question: Question) -> dict[str, int]:
         case LatticeTables():
             return {
                 group.group: sum(sum(table.counts) for table in group.tables)
+                for group in aggregate.groups
+            }
+        case SurvivalTables():
+            return {
+                group.group: sum(
+                    sum(table.counts)
+                    for tables in (group.events, group.censored, group.either)
+                    for table in tables or ()
+                )
                 for group in aggregate.groups
             }
         case Ranks():

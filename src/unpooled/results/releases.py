@@ -19,17 +19,20 @@ from unpooled.messages import (
     CenterTable,
     GroupRanks,
     GroupRanksQuestion,
+    GroupStatuses,
     JoinQuestion,
     LatticeQuestion,
     LatticeTables,
     Losses,
     LossQuestion,
     Moments,
+    OutcomeQuestion,
     Powers,
     PowersQuestion,
     Question,
     Ranks,
     Sizes,
+    SurvivalTables,
     decode_answer,
     decode_question,
     encode,
@@ -95,7 +98,7 @@ def question_sentence(question: Question) -> str:
     """A question in words."""
     if isinstance(question, CatalogueQuestion):
         return "variables"
-    name = question.__struct_config__.tag
+    name = str(question.__struct_config__.tag)
     by = f" by {question.by}" if question.by is not None else ""
     groups = f" ({', '.join(question.groups)})" if question.groups is not None else ""
     where = f" where {question.where}" if question.where is not None else ""
@@ -110,6 +113,9 @@ def _details(question: AboutPeople) -> str:
             return "" if question.moments is None else f", moments of {question.moments} cells"
         case GroupRanksQuestion():
             return ", in this order" if question.ordered else ""
+        case OutcomeQuestion():
+            meant = "" if question.event_is is None else f" = {question.event_is}"
+            return f", event {question.event}{meant}"
         case PowersQuestion():
             return f", λ = {', '.join(f'{value:.3g}' for value in question.lambdas)}"
         case LossQuestion():
@@ -164,6 +170,8 @@ def aggregate_sentence(aggregate: Aggregate) -> str:
         case GroupRanks():
             sizes = ", ".join(f"{g.group} {g.n}" for g in aggregate.groups)
             return f"{sizes}, U of {count(len(aggregate.pairs), 'pair')}"
+        case SurvivalTables():
+            return ", ".join(map(_statuses_sentence, aggregate.groups))
         case Powers():
             powers = ", ".join(f"{g.group} n {g.n}" for g in aggregate.groups)
             return f"moments at {len(aggregate.groups[0].means)} powers: {powers}"
@@ -172,6 +180,17 @@ def aggregate_sentence(aggregate: Aggregate) -> str:
             return f"loss at {len(aggregate.groups[0].loss)} points: {losses}"
         case _:
             assert_never(aggregate)
+
+
+def _statuses_sentence(group: GroupStatuses) -> str:
+    events, censored, either = (
+        sum(sum(table.counts) for table in tables or ())
+        for tables in (group.events, group.censored, group.either)
+    )
+    if group.below is None:
+        return f"{group.group} {events} events, {censored} censored"
+    few = {"both": "either status"}.get(group.below, group.below)
+    return f"{group.group} {either} people, fewer than K {few}"
 
 
 def ledger_text(header: Header, entries: Sequence[Entry]) -> str:

@@ -1,0 +1,251 @@
+"""Survival: what a center tells of an arm, and how the coordinator asks for it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from unpooled.analyses.asking import Request, check_answered, group_label
+from unpooled.analyses.parallel import cell_table, center_scale, read_table
+from unpooled.cohort import Selection
+from unpooled.coordinator import Coordinator, Round
+from unpooled.errors import InputError
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.event_shares import Below
+from unpooled.maths.horizon import agreed_horizon
+from unpooled.maths.lattice import Lattice, LatticeTable, status_table
+from unpooled.maths.moments import MeanSD
+from unpooled.maths.pseudo_times import ArmTables
+from unpooled.messages import (
+    EVERYBODY,
+    CellMoments,
+    CellTable,
+    FollowUpQuestion,
+    GroupStatuses,
+    Moments,
+    Reason,
+    Refusal,
+    SurvivalQuestion,
+    SurvivalTables,
+)
+from unpooled.outcome import Outcome
+from unpooled.policy import Policy
+from unpooled.variables import Variable
+
+# --- at a center -------------------------------------------------------------------------------
+
+
+def summarise_survival(
+    question: SurvivalQuestion, selection: Selection, outcome: Outcome, policy: Policy
+) -> SurvivalTables:
+    """Each group's tables of events and of censorings, or one of all its people."""
+    scale = center_scale(selection, question.variable)
+    lattice = selection.cohort.declared.follow_up_lattice(scale, question.horizon)
+    cutter = _Cutter(lattice, selection.rule.k, policy.moments)
+    return SurvivalTables(
+        scale=scale,
+        groups=tuple(
+            _statuses(group, *outcome.times(group, question.horizon), cutter, policy.zero_cells)
+            for group in selection.groups
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    """Cuts sorted times into cells."""
+
+    lattice: Lattice
+    k: int
+    moments: CellMoments
+
+    def cells(self, times: FloatArray) -> tuple[CellTable, ...]:
+        """One table; none where there is nobody."""
+        if not len(times):
+            return ()
+        return (cell_table(times, self.lattice, self.k, self.moments, status_table),)
+
+
+def _statuses(
+    group: str, events: FloatArray, censored: FloatArray, cutter: _Cutter, zeros: bool
+) -> GroupStatuses:
+    """All or nothing: n and one of the two would give the other away."""
+    few = [len(times) < cutter.k and (len(times) > 0 or not zeros) for times in (events, censored)]
+    if not any(few):
+        tables = cutter.cells(events), cutter.cells(censored)
+        return GroupStatuses(
+            group=group, events=tables[0], censored=tables[1], either=None, below=None
+        )
+    below: Below = "both" if all(few) else "events" if few[0] else "censored"
+    everybody = np.sort(np.concatenate((events, censored)))
+    return GroupStatuses(
+        group=group, events=None, censored=None, either=cutter.cells(everybody), below=below
+    )
+
+
+# --- at the coordinator ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRequest:
+    """What the analyst asked for: the people, the event and how far to look."""
+
+    request: Request
+    event: str
+    event_is: str | None
+    horizon: float | None
+
+    @classmethod
+    def of(
+        cls, request: Request, event: str, event_is: object, horizon: float | None, entry: object
+    ) -> "OutcomeRequest":
+        """Check the analyst's words before any center is asked."""
+        if not isinstance(event, str):
+            raise InputError(f"event must be the name of a variable, got {event!r}")
+        if event == request.variable:
+            raise InputError(f"event must be another variable than time, got {event!r} for both")
+        if entry is not None:
+            raise InputError(
+                f"entry: delayed entry is not possible, got {entry!r}. "
+                "Hint: take time from the start of each person's follow-up."
+            )
+        if isinstance(horizon, bool) or not isinstance(horizon, int | float | None):
+            raise InputError(f"horizon must be a number, got {horizon!r}")
+        if horizon is not None and not 0 < horizon < math.inf:
+            raise InputError(f"horizon must be positive and finite, got {horizon:g}")
+        meant = None if event_is is None else group_label(event_is)
+        return cls(request, event, meant, None if horizon is None else float(horizon))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What every question about it says."""
+        return {**self.request.fields, "event": self.event, "event_is": self.event_is}
+
+
+@dataclass(frozen=True, slots=True)
+class ToldArms:
+    """What the centers told: arm → number of the center → its tables."""
+
+    request: Request
+    horizon: float
+    agreed: bool  # whether the horizon is that of a coarse round
+    lattice: Lattice
+    arms: Mapping[str, Mapping[int, ArmTables]]
+    centers: tuple[str, ...]
+    refusals: tuple[tuple[str, Refusal], ...]
+    rounds: int
+    added: str | None = None  # the grouping whose arms were added up
+
+
+def ask_arms(coordinator: Coordinator, asked: OutcomeRequest, declared: Variable) -> ToldArms:
+    """One parallel round; one coarse one before where groups or the horizon are not known."""
+    added = _grouping_told(coordinator, asked)
+    if added is not None:
+        asked = replace(asked, request=replace(asked.request, by=added.by, groups=added.groups))
+    horizon = _known_horizon(asked, declared, added)
+    rounds = 1
+    agreed = horizon is None
+    if horizon is None or (asked.request.by is not None and asked.request.groups is None):
+        asked, horizon = _agree(coordinator, asked, horizon)
+        rounds = 2
+    told = coordinator.ask(SurvivalQuestion(**asked.fields, horizon=horizon), SurvivalTables)
+    refusals = list(told.refusals)
+    arms, scale = _arms(coordinator.link.centers, told, declared, horizon, refusals)
+    if not arms:
+        check_answered(coordinator, asked.request, told, [])
+    lattice = declared.follow_up_lattice(scale, horizon)
+    named = asked.request.groups or (EVERYBODY,)
+    return ToldArms(
+        asked.request,
+        horizon,
+        agreed,
+        lattice,
+        {group: arms[group] for group in named if group in arms},
+        coordinator.link.centers,
+        tuple(refusals),
+        rounds,
+        None if added is None else added.by,
+    )
+
+
+def _known_horizon(
+    asked: OutcomeRequest, declared: Variable, added: SurvivalQuestion | None
+) -> float | None:
+    if asked.horizon is not None:
+        return asked.horizon
+    return declared.upper if added is None else added.horizon
+
+
+def _grouping_told(coordinator: Coordinator, asked: OutcomeRequest) -> SurvivalQuestion | None:
+    """An earlier question by groups whose arms together are the people asked for now."""
+    if asked.request.by is not None:
+        return None
+    people = (asked.request.variable, asked.event, asked.event_is, asked.request.where)
+    for received in coordinator.received:
+        question = received.question
+        if isinstance(question, SurvivalQuestion) and people == (
+            question.variable,
+            question.event,
+            question.event_is,
+            question.where,
+        ):
+            return None if question.by is None else question
+    return None
+
+
+def _agree(
+    coordinator: Coordinator, asked: OutcomeRequest, horizon: float | None
+) -> tuple[OutcomeRequest, float]:
+    """The coarse round: which groups are there, and a horizon beyond the bulk of their times."""
+    round_ = coordinator.ask(FollowUpQuestion(**asked.fields), Moments)
+    groups = [group for said in round_.aggregates.values() for group in said.moments]
+    found = sorted({group.group for group in groups})
+    check_answered(coordinator, asked.request, round_, found)
+    if asked.request.by is not None and asked.request.groups is None:
+        asked = replace(asked, request=replace(asked.request, groups=tuple(found)))
+    if horizon is None:
+        told = [
+            MeanSD(g.n, g.mean, g.sd) for g in groups if g.mean is not None and g.sd is not None
+        ]
+        if not told or not any(part.mean > 0 for part in told):
+            raise InputError(
+                "horizon: the centers' times take too few values to agree on one. "
+                "Hint: say how long the study followed people, as in horizon=60."
+            )
+        horizon = agreed_horizon(told)
+    return asked, horizon
+
+
+def _arms(
+    centers: Sequence[str],
+    told: Round[SurvivalTables],
+    declared: Variable,
+    horizon: float,
+    refusals: list[tuple[str, Refusal]],
+) -> tuple[dict[str, dict[int, ArmTables]], float]:
+    """The arms by center, and the finest scale of their lattices."""
+    arms: dict[str, dict[int, ArmTables]] = {}
+    finest = math.inf
+    for number, center in enumerate(centers):
+        said = told.aggregates.get(center)
+        if said is None:
+            continue
+        try:
+            lattice = declared.follow_up_lattice(said.scale, horizon)
+            own = {group.group: _read(group, told.k[center], lattice) for group in said.groups}
+        except ValueError:
+            refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
+            continue
+        finest = min(finest, said.scale)
+        for group, tables in own.items():
+            arms.setdefault(group, {})[number] = tables
+    return arms, finest
+
+
+def _read(said: GroupStatuses, k: int, lattice: Lattice) -> ArmTables:
+    def tables(cells: Sequence[CellTable] | None) -> tuple[LatticeTable, ...]:
+        return tuple(read_table(cell, lattice) for cell in cells or ())
+
+    return ArmTables(k, tables(said.events), tables(said.censored), tables(said.either), said.below)

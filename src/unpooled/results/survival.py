@@ -1,0 +1,300 @@
+"""Survival curves and their comparison, as the analyst holds them."""
+
+from dataclasses import dataclass, field
+from math import log
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unpooled.maths.effect import Heterogeneity, Interval
+from unpooled.maths.follow_up import FollowUp
+from unpooled.maths.log_rank import LogRank
+from unpooled.maths.survival import SurvivalCurve
+from unpooled.report.html import Html
+from unpooled.report.page import Figure, Section
+from unpooled.report.text import columns_text, count, number, p_text
+from unpooled.results.record import Record
+from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
+from unpooled.results.reporting import write_report
+
+if TYPE_CHECKING:
+    import altair
+
+
+@dataclass(frozen=True, slots=True)
+class ArmQuantile:
+    """The time that a share p of an arm does not outlive; None: not reached."""
+
+    group: str
+    p: float
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The quantile as plain values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedMean:
+    """The mean time within `until`, with its standard error."""
+
+    until: float
+    mean: float
+    error: float
+
+    @property
+    def interval(self) -> Interval:
+        """The mean with its 95 % limits."""
+        margin = 1.959963984540054 * self.error
+        return Interval(self.mean, self.mean - margin, self.mean + margin)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One arm: its pseudo-sample, the curve and what follows from it."""
+
+    group: str
+    followed: FollowUp
+    curve: SurvivalCurve
+    quantiles: tuple[ArmQuantile, ...]
+    restricted_mean: RestrictedMean | None
+
+    @property
+    def median(self) -> ArmQuantile:
+        """The median survival time."""
+        return next(quantile for quantile in self.quantiles if quantile.p == 0.5)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve as plain values."""
+        return {"group": self.group, **_curve(self.followed, self.curve)}
+
+
+@dataclass(frozen=True, slots=True)
+class CenterCurve:
+    """One center's own curve of an arm."""
+
+    center: str
+    group: str
+    followed: FollowUp
+    curve: SurvivalCurve
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve as plain values."""
+        told = _curve(self.followed, self.curve)
+        return {"center": self.center, "group": self.group, **told}
+
+
+@dataclass(frozen=True, slots=True)
+class CenterRatio:
+    """One center's own hazard ratio."""
+
+    center: str
+    ratio: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class RatioResult:
+    """The hazard of `group` over that of `versus`, within centers; None: it has no estimate."""
+
+    versus: str
+    group: str
+    ratio: Interval | None
+    heterogeneity: Heterogeneity
+    centers: tuple[CenterRatio, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ratio as plain values."""
+        alike = self.heterogeneity
+        return {
+            "group": self.group,
+            "versus": self.versus,
+            **_interval(self.ratio),
+            "heterogeneity": {
+                "q": alike.q,
+                "df": alike.df,
+                "p_value": alike.p_value,
+                "i2": alike.i2,
+            },
+            "centers": [{"center": c.center, **_interval(c.ratio)} for c in self.centers],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SurvivalResult:
+    """Curves of each arm, and whether they differ. Numbers at risk are of the pseudo-sample."""
+
+    time: str
+    event: str
+    by: str | None
+    where: str | None
+    horizon: float
+    arms: tuple[Arm, ...]
+    log_rank: LogRank | None
+    stratified: LogRank | None
+    ratios: tuple[RatioResult, ...]
+    centers: tuple[CenterCurve, ...]
+    notes: tuple[str, ...]
+    refusals: tuple[CenterRefusal, ...]
+    rounds: int
+    record: Record = field(default_factory=Record)
+
+    @property
+    def p_value(self) -> float | None:
+        """That of the log-rank test stratified by center; None without a comparison."""
+        return None if self.stratified is None else self.stratified.p_value
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain values; null is a time that is not reached."""
+        return {
+            "time": self.time,
+            "event": self.event,
+            "by": self.by,
+            "where": self.where,
+            "horizon": self.horizon,
+            "curves": [arm.to_dict() for arm in self.arms],
+            "medians": [arm.median.to_dict() for arm in self.arms],
+            "quantiles": [q.to_dict() for arm in self.arms for q in arm.quantiles],
+            "restricted_means": [
+                {"group": arm.group, "until": mean.until, **_interval(mean.interval)}
+                for arm in self.arms
+                if (mean := arm.restricted_mean) is not None
+            ],
+            "logrank": _log_rank(self.log_rank),
+            "logrank_stratified": _log_rank(self.stratified),
+            "hazard_ratio": self.ratios[0].to_dict() if self.ratios else None,
+            "hazard_ratios": [ratio.to_dict() for ratio in self.ratios],
+            "centers": [curve.to_dict() for curve in self.centers],
+            "notes": list(self.notes),
+            "rounds": self.rounds,
+            "refusals": [refusal.to_dict() for refusal in self.refusals],
+        }
+
+    def chart(self) -> "altair.TopLevelMixin":
+        """The Kaplan-Meier chart: steps, bands, and the numbers at risk below."""
+        from unpooled.report.survival_chart import kaplan_meier_chart
+
+        curves = [(arm.group, arm.followed, arm.curve) for arm in self.arms]
+        return kaplan_meier_chart(curves, self.record.label(self.time), self.by)
+
+    def sections(self) -> list[Section]:
+        """The parts of a report."""
+        chart = Figure(
+            self.chart(),
+            "Kaplan-Meier curves with 95 % bands (log-log). Numbers at risk are those of the "
+            "pseudo-sample, which stands for the people whom nobody may see.",
+        )
+        body = Html().table(*self.columns()).items("Comparison", self.comparison())
+        parts = [Section("Survival", body.items("Notes", self.notes), [chart])]
+        if self.centers:
+            parts.append(Section("Center by center", Html().table(*self.center_columns())))
+        return parts
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report to one HTML file."""
+        return write_report(path, self.title, self.sections(), self.record, self.refusals)
+
+    def __str__(self) -> str:
+        lines = [self.title, columns_text(*self.columns()), *self.comparison()]
+        notes = "".join(f"\nnote: {note}" for note in self.notes)
+        return "\n".join(lines) + notes + refusals_text(self.refusals)
+
+    def _repr_html_(self) -> str:
+        page = Html().heading(self.title).table(*self.columns())
+        page = page.items("Comparison", self.comparison()).items("Notes", self.notes)
+        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
+
+    @property
+    def title(self) -> str:
+        """What was followed up."""
+        by = f" by {self.by}" if self.by is not None else ""
+        where = f", where {self.where}" if self.where is not None else ""
+        people = sum(arm.followed.total for arm in self.arms)
+        return (
+            f"{self.time}, event {self.event}{by}{where}: survival of {number(round(people))} "
+            f"people in {count(self.rounds, 'round')}"
+        )
+
+    def columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per arm."""
+        until = next((a.restricted_mean.until for a in self.arms if a.restricted_mean), None)
+        mean = "restricted mean" if until is None else f"mean within {number(until)}"
+        rows = [
+            [
+                arm.group,
+                number(round(arm.followed.total)),
+                number(round(arm.followed.event_total)),
+                _reached(arm.median),
+                "–" if arm.restricted_mean is None else _limits(arm.restricted_mean.interval),
+            ]
+            for arm in self.arms
+        ]
+        return ["arm", "people", "events", "median (95 %)", f"{mean} (95 %)"], rows
+
+    def comparison(self) -> list[str]:
+        """The tests and hazard ratios, a sentence each."""
+        told = []
+        for name, test in (("by center", self.stratified), ("pooled", self.log_rank)):
+            if test is not None:
+                p = p_text(test.log_p / log(10))
+                told.append(f"log-rank {name}: χ² {number(test.statistic)}, df {test.df}, p {p}")
+        for ratio in self.ratios:
+            found = "no estimate" if ratio.ratio is None else _limits(ratio.ratio)
+            alike = ratio.heterogeneity
+            between = f"; between centers Q {number(alike.q)}, df {alike.df}, I² {alike.i2:.0%}"
+            told.append(
+                f"hazard ratio, {ratio.group} to {ratio.versus}: {found}"
+                f"{between if alike.df else ''}"
+            )
+        return told
+
+    def center_columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per center and arm."""
+        rows = [
+            [
+                own.center,
+                own.group,
+                number(round(own.followed.total)),
+                number(round(own.followed.event_total)),
+                _reached(ArmQuantile(own.group, 0.5, *own.curve.quantile(0.5))),
+            ]
+            for own in self.centers
+        ]
+        return ["center", "arm", "people", "events", "median (95 %)"], rows
+
+
+def _curve(followed: FollowUp, curve: SurvivalCurve) -> dict[str, Any]:
+    return {
+        "people": followed.total,
+        "events": followed.event_total,
+        "time": curve.times.tolist(),
+        "survival": curve.survival.tolist(),
+        "low": curve.low.tolist(),
+        "high": curve.high.tolist(),
+        "at_risk": curve.at_risk.tolist(),
+    }
+
+
+def _interval(found: Interval | None) -> dict[str, float | None]:
+    names = ("estimate", "low", "high")
+    return {name: None if found is None else getattr(found, name) for name in names}
+
+
+def _log_rank(test: LogRank | None) -> dict[str, Any] | None:
+    if test is None:
+        return None
+    return {
+        "statistic": test.statistic,
+        "df": test.df,
+        "p_value": test.p_value,
+        "log10_p": test.log_p / log(10),
+    }
+
+
+def _reached(quantile: ArmQuantile) -> str:
+    high = "…" if quantile.high is None else number(quantile.high)
+    return f"{number(quantile.estimate)} ({number(quantile.low)} to {high})"
+
+
+def _limits(interval: Interval) -> str:
+    return f"{number(interval.estimate)} ({number(interval.low)} to {number(interval.high)})"

@@ -1,0 +1,286 @@
+"""Survival: what its tables, flags and numbers at risk give away, with and without each rule."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.survival_data import trial
+from unpooled import Federation, rules
+from unpooled.analyses import survival as analysis
+from unpooled.analyses.asking import Request
+from unpooled.analyses.survival import OutcomeRequest
+from unpooled.analyses.survival_curves import run_survival
+from unpooled.center import Center
+from unpooled.coordinator import Coordinator
+from unpooled.frozen import FrozenOutcomes
+from unpooled.keys import CenterKey
+from unpooled.maths import lattice as lattices
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.lattice import Lattice
+from unpooled.messages import (
+    Answer,
+    CellTable,
+    FollowUpQuestion,
+    GroupStatuses,
+    LatticeQuestion,
+    Question,
+    Reason,
+    Refusal,
+    SurvivalQuestion,
+    SurvivalTables,
+    TableQuestion,
+    decode_answer,
+    encode,
+)
+from unpooled.policy import Policy
+from unpooled.sources import open_source
+from unpooled.variables import Variable
+
+K = 10
+BY_ARM = SurvivalQuestion(variable="months", event="died", by="arm", horizon=60.0)
+OVERALL = SurvivalQuestion(variable="months", event="died", horizon=60.0)
+
+
+def center(rows: pl.DataFrame, ledger: Path | None = None, **policy: Any) -> Center:
+    key = CenterKey.from_seed(1, "Haifa")
+    return Center("Haifa", open_source(rows), Policy(**policy), key, {}, ledger)
+
+
+def ask(haifa: Center, question: Question) -> Answer:
+    return decode_answer(haifa.answer(encode(question)).payload)
+
+
+def statuses(answer: Answer) -> dict[str, GroupStatuses]:
+    assert isinstance(answer.aggregate, SurvivalTables)
+    return {group.group: group for group in answer.aggregate.groups}
+
+
+def tables(group: GroupStatuses) -> list[CellTable]:
+    return [t for part in (group.events, group.censored, group.either) for t in part or ()]
+
+
+def numbers(value: Any) -> list[float]:
+    if isinstance(value, dict | list):
+        parts = value.values() if isinstance(value, dict) else value
+        return [number for part in parts for number in numbers(part)]
+    return [float(value)] if isinstance(value, int | float) else []
+
+
+def test_no_event_time_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor the middle of two people, which the edges would be without the lattice."""
+    random = np.random.default_rng(1)
+    times = random.exponential(20, 400).clip(0, 60)
+    rows = pl.DataFrame({"months": times, "died": random.integers(0, 2, 400)})
+
+    def told() -> tuple[set[float], list[float]]:
+        release = center(rows, moments="all").answer(encode(OVERALL)).payload
+        edges = [e for t in tables(statuses(decode_answer(release))["all"]) for e in t.edges]
+        return set(numbers(msgspec.json.decode(release))), edges
+
+    everything, edges = told()
+    assert not everything & set(times[times < 60])
+    assert np.allclose(np.array(edges), np.round(edges), atol=1e-9)  # a lattice of whole months
+    own = [np.sort(times[rows["died"] == status]) for status in (0, 1)]
+    assert middles(own, edges) == 0
+    monkeypatch.setattr(Lattice, "snap", lambda _, points: points)  # the rule taken out
+    _, free = told()
+    assert middles(own, free) > 20
+
+
+def middles(people: Sequence[FloatArray], edges: Sequence[float]) -> int:
+    """The attack: how many edges are the very middle of two neighbours."""
+    between = np.concatenate([(times[1:] + times[:-1]) / 2 for times in people])
+    return int(np.isclose(np.array(edges)[:, None], between, atol=1e-12).any(axis=1).sum())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(10, 150), st.floats(0, 1), st.booleans())
+def test_every_cell_and_every_status_speaks_for_nobody_or_k(
+    seed: int, n: int, share: float, whole: bool
+) -> None:
+    random = np.random.default_rng(seed)
+    times = random.exponential(15, n)
+    rows = pl.DataFrame(
+        {
+            "months": np.ceil(times) if whole else times,
+            "died": np.concatenate(([0, 1], random.random(n - 2) < share)).astype(int),
+            "arm": random.choice(["a", "b"], n),
+        }
+    )
+    answer = ask(center(rows, moments="all"), BY_ARM)
+    if answer.aggregate is None:
+        assert all(refusal.reason is Reason.TOO_SMALL for refusal in answer.refusals)
+        return
+    for label, group in statuses(answer).items():
+        people = rows.filter(pl.col("arm") == label)
+        events = int(((people["died"] == 1) & (people["months"] <= 60)).sum())
+        for table in tables(group):
+            assert min(table.counts) >= K
+        assert sum(sum(table.counts) for table in tables(group)) == len(people)
+        few = [0 < count < K for count in (events, len(people) - events)]
+        flag = {(True, True): "both", (True, False): "events", (False, True): "censored"}
+        assert group.below == flag.get((few[0], few[1]))
+
+
+def test_one_status_alone_would_give_the_other_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four censored of sixty: the attack is n − events."""
+    rows = trial(1, 60).with_columns(died=pl.Series([0] * 4 + [1] * 56))
+    question = FollowUpQuestion(variable="months", event="died")
+
+    def attack() -> int | None:
+        haifa = center(rows)
+        size = ask(haifa, question).aggregate
+        told = statuses(ask(haifa, OVERALL))["all"]
+        if told.events is None:
+            return None
+        return int(size.moments[0].n - sum(told.events[0].counts))  # type: ignore[union-attr]
+
+    assert attack() is None
+
+    def each_by_itself(group: str, events: Any, censored: Any, cutter: Any, _: bool) -> Any:
+        parts = [cutter.cells(times) if len(times) >= K else None for times in (events, censored)]
+        return GroupStatuses(
+            group=group, events=parts[0], censored=parts[1], either=None, below=None
+        )
+
+    monkeypatch.setattr(analysis, "_statuses", each_by_itself)
+    assert ask(center(rows), OVERALL).refusals == (Refusal(reason=Reason.FAILED),)  # the gate
+    monkeypatch.setattr(rules, "judge_survival", lambda *_: None)
+    assert attack() == 4
+
+
+def test_mean_and_counts_of_two_possible_times_are_not_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seven events at 3 months and three at 4: the attack reads the three off the mean."""
+    rows = pl.DataFrame({"months": [3.0] * 7 + [4.0] * 3, "died": [1] * 10})
+    question = SurvivalQuestion(variable="months", event="died", event_is="1", horizon=5.0)
+
+    def attack() -> float | None:
+        (table,) = statuses(ask(center(rows, moments="all"), question))["all"].events or ()
+        (mean,) = table.means
+        return None if mean is None else (mean - 3) * table.counts[0]
+
+    assert attack() is None
+    monkeypatch.setattr(lattices, "_told", lambda values, _: (values.mean(), values.std()))
+    assert ask(center(rows, moments="all"), question).refusals[0].reason is Reason.FAILED
+    monkeypatch.setattr(rules, "judge_survival", lambda *_: None)
+    assert attack() == pytest.approx(3)
+
+
+class Replay:
+    """A link without centers: it gives back the bytes that were released before."""
+
+    def __init__(self, fed: Federation) -> None:
+        self.centers = fed.centers
+        self._told = {(r.center, encode(r.question)): r.payload for r in fed.releases}
+
+    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes | Refusal]:
+        return {name: self._told[name, question] for name in centers}
+
+    def close(self) -> None:
+        pass
+
+
+def test_numbers_at_risk_follow_from_the_releases_and_are_not_those_of_the_people() -> None:
+    """Exact ones isolate people by subtraction between the times of a risk table."""
+    rows = {"Haifa": trial(1, 240), "Bern": trial(2, 160)}
+    fed = Federation.local(rows, policy=Policy(moments="all"))
+    result = fed.survival("months", "died", by="arm")
+    asked = OutcomeRequest(Request("months", "arm"), "died", None, None)
+    again = run_survival(Coordinator(Replay(fed)), asked, Variable())
+    assert again.to_dict() == result.to_dict()
+    at = np.arange(0.0, 48.0, 2.0)
+    right, claims = 0, 0
+    for arm in result.arms:
+        months = np.concatenate(
+            [f.filter(pl.col("arm") == arm.group)["months"].to_numpy() for f in rows.values()]
+        )
+        exact = -np.diff([np.count_nonzero(months >= t) for t in at])
+        printed = -np.diff(np.round(arm.followed.at_risk(at)))
+        small = (printed > 0) & (printed < K)
+        claims += int(small.sum())
+        right += int((printed == exact)[small].sum())
+        assert np.any((exact > 0) & (exact < K))  # what exact numbers would isolate
+    assert claims > 20
+    assert right < claims / 2
+
+
+def reached(answer: Answer) -> dict[float, int]:
+    """How many events happened up to each edge, from one answer; all groups must have the edge."""
+    parts = [group.events[0] for group in statuses(answer).values() if group.events]
+    runs = [dict(zip(t.edges, np.cumsum(t.counts).tolist(), strict=False)) for t in parts]
+    return {edge: sum(run[edge] for run in runs) for edge in set.intersection(*map(set, runs))}
+
+
+def test_a_second_grouping_of_the_same_people_is_not_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On whole months, overall counts minus those of the arms isolate people between edges."""
+
+    def attack(seed: int) -> int:
+        haifa = center(trial(seed, 240).with_columns(months=pl.col("months").ceil()))
+        arms, overall = ask(haifa, BY_ARM), ask(haifa, OVERALL)
+        if overall.aggregate is None:
+            assert overall.refusals[0].reason is Reason.WOULD_DIFFER
+            return 0
+        pairs = product(reached(arms).items(), reached(overall).items())
+        return sum(0 < abs(n - m) < K for (_, n), (_, m) in pairs)
+
+    assert sum(map(attack, range(6))) == 0
+    monkeypatch.setattr(FrozenOutcomes, "allows", lambda *_: True)
+    assert sum(map(attack, range(6))) >= 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        OVERALL,
+        SurvivalQuestion(variable="months", event="died", by="sex", horizon=60.0),
+        SurvivalQuestion(variable="months", event="died", by="arm", horizon=48.0),
+        SurvivalQuestion(variable="months", event="died", by="arm", horizon=60.0, k=20),
+        SurvivalQuestion(variable="months", event="died", by="arm", event_is="0", horizon=60.0),
+        SurvivalQuestion(
+            variable="months", event="died", by="arm", where="sex == 'F'", horizon=60.0
+        ),
+        FollowUpQuestion(variable="months", event="died", by="sex"),
+        TableQuestion(variable="months"),
+        LatticeQuestion(variable="months", by="arm"),
+    ],
+)
+def test_what_could_be_subtracted_from_a_told_outcome_is_refused(
+    other: Question, tmp_path: Path
+) -> None:
+    rows = trial(1, 400)
+    haifa = center(rows, tmp_path / "Haifa.ledger")
+    first = ask(haifa, BY_ARM)
+    assert first.aggregate is not None
+    limit = max(K, getattr(other, "k", None) or 0)
+    assert ask(haifa, other).refusals == (Refusal(reason=Reason.WOULD_DIFFER, limit=limit),)
+    assert ask(haifa, BY_ARM) == first
+    haifa.ledger.close()
+    later = center(rows, tmp_path / "Haifa.ledger")  # the ledger remembers
+    assert ask(later, other).aggregate is None
+    assert ask(later, BY_ARM) == first
+
+
+def test_more_arms_of_the_same_grouping_may_follow() -> None:
+    haifa = center(trial(1, 400))
+    old, new = (msgspec.structs.replace(BY_ARM, groups=(group,)) for group in ("old", "new"))
+    assert ask(haifa, old).aggregate is not None
+    assert ask(haifa, new).aggregate is not None
+
+
+def test_survival_is_not_answered_after_a_table_of_the_times() -> None:
+    haifa = center(trial(1, 400))
+    assert ask(haifa, TableQuestion(variable="months")).aggregate is not None
+    assert ask(haifa, BY_ARM).refusals[0].reason is Reason.WOULD_DIFFER
+    assert ask(haifa, FollowUpQuestion(variable="months", event="died")).aggregate is not None

@@ -1,0 +1,285 @@
+"""Survival over centers: beside the pooled data, with honest refusals and clear errors."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.survival_data import cgd, lung, trial
+from unpooled import Federation, Policy, Variable
+from unpooled.cli import main
+from unpooled.errors import InputError, RefusedError
+from unpooled.maths.follow_up import FollowUp
+from unpooled.maths.log_rank import log_rank
+from unpooled.maths.survival import kaplan_meier
+
+ALL = Policy(moments="all")
+
+
+@pytest.fixture
+def frames() -> dict[str, pl.DataFrame]:
+    return {"Haifa": trial(1, 240), "Bern": trial(2, 160), "Porto": trial(3, 90)}
+
+
+@pytest.fixture
+def fed(frames: dict[str, pl.DataFrame]) -> Federation:
+    return Federation.local(frames, policy=ALL, seed=1)
+
+
+def pooled(rows: Any, time: str, event: str, by: str) -> dict[str, FollowUp]:
+    groups = {str(label): own for label, own in rows.to_pandas().groupby(by)}
+    return {
+        label: FollowUp.of(own[time].to_numpy(float), own[event].to_numpy(float))
+        for label, own in groups.items()
+    }
+
+
+def test_curves_and_tests_are_near_those_of_the_pooled_people(
+    fed: Federation, frames: dict[str, pl.DataFrame]
+) -> None:
+    result = fed.survival("months", "died", by="arm", groups=("old", "new"))
+    full = pooled(pl.concat(frames.values()), "months", "died", "arm")
+    exact = log_rank([full["old"], full["new"]])
+    assert result.log_rank is not None
+    assert result.log_rank.z == pytest.approx(exact.z, abs=0.2)
+    for arm in result.arms:
+        curve = kaplan_meier(full[arm.group])
+        at = np.arange(2.0, 40.0, 2.0)
+        low, high = curve.band_at(at)
+        assert np.all((low <= arm.curve.at(at)) & (arm.curve.at(at) <= high))
+        assert arm.followed.total == full[arm.group].total
+        assert arm.median.estimate == pytest.approx(curve.quantile(0.5)[0], rel=0.1)
+    assert result.p_value == result.stratified.p_value  # type: ignore[union-attr]
+    assert [ratio.group for ratio in result.ratios] == ["new"]
+    assert {curve.center for curve in result.centers} == {"Haifa", "Bern", "Porto"}
+
+
+def test_the_shape_for_json_is_as_promised(fed: Federation) -> None:
+    told = fed.survival("months", "died", by="arm", horizon=48).to_dict()
+    json.dumps(told, allow_nan=False)
+    (new, old) = told["curves"]
+    assert (new["group"], old["group"]) == ("new", "old")
+    for name in ("time", "survival", "low", "high", "at_risk"):
+        assert len(new[name]) == len(new["time"]) > 20
+    assert set(told["medians"][0]) == {"group", "p", "estimate", "low", "high"}
+    assert {"statistic", "df", "p_value"} <= set(told["logrank"])
+    assert told["hazard_ratio"]["group"] == "old"
+    assert told["hazard_ratio"]["low"] < told["hazard_ratio"]["estimate"]
+    assert told["restricted_means"][0]["until"] <= 48
+    assert told["refusals"] == []
+    assert told["notes"] == []
+
+
+def test_one_round_is_enough_where_groups_and_horizon_are_known(
+    frames: dict[str, pl.DataFrame],
+) -> None:
+    declared = {"months": Variable(unit="months", lower=0, upper=60)}
+    fed = Federation.local(frames, variables=declared)
+    assert fed.survival("months", "died", by="arm", groups=("old", "new")).rounds == 1
+    fed = Federation.local(frames)
+    result = fed.survival("months", "died", by="arm", groups=("old", "new"))
+    assert result.rounds == 2
+    assert result.horizon == 100.0
+    assert "agreed on the horizon 100" in result.notes[0]
+
+
+def test_the_overall_curve_is_the_arms_told_before_and_nothing_new_leaves(fed: Federation) -> None:
+    arms = fed.survival("months", "died", by="arm")
+    before = {release.payload for release in fed.releases if "survival" in str(release.payload)}
+    overall = fed.survival("months", "died")
+    after = {release.payload for release in fed.releases if "survival" in str(release.payload)}
+    assert after == before
+    assert [arm.group for arm in overall.arms] == ["all"]
+    assert overall.arms[0].followed.total == sum(arm.followed.total for arm in arms.arms)
+    assert any("added up" in note for note in overall.notes)
+    assert overall.log_rank is None
+
+
+def test_counts_alone_are_called_imprecise(frames: dict[str, pl.DataFrame]) -> None:
+    fed = Federation.local(frames, policy=Policy(moments="none"))
+    result = fed.survival("months", "died", by="arm", horizon=60)
+    assert any("precision is poor" in note for note in result.notes)
+    assert "precision is poor" in str(result)
+    fed = Federation.local(frames)
+    assert not any("poor" in n for n in fed.survival("months", "died", horizon=60).notes)
+
+
+@pytest.mark.parametrize(
+    ("codes", "event_is"),
+    [
+        ((0, 1), None),
+        ((1, 2), None),
+        ((False, True), None),
+        ((0.0, 1.0), None),
+        (("alive", "dead"), "dead"),
+        ((3, 7), 7),
+    ],
+)
+def test_the_event_may_be_coded_in_many_ways(codes: tuple[Any, Any], event_is: Any) -> None:
+    rows = trial(1, 200)
+    recoded = rows.with_columns(died=pl.Series([codes[d] for d in rows["died"]]))
+    plain, other = (
+        Federation.local({"Haifa": frame}, seed=1).survival(
+            "months", "died", by="arm", horizon=60, event_is=meant
+        )
+        for frame, meant in ((rows, None), (recoded, event_is))
+    )
+    assert other.to_dict()["curves"] == plain.to_dict()["curves"]
+
+
+@pytest.mark.parametrize("codes", [("alive", "dead"), (0, 2), (1, 1), (0, 3)])
+def test_an_unclear_event_is_refused_with_a_hint(codes: tuple[Any, Any]) -> None:
+    rows = trial(1, 200)
+    recoded = rows.with_columns(died=pl.Series([codes[d] for d in rows["died"]]))
+    with pytest.raises(RefusedError, match=r"event_is can say(.|\n)*unclear-event"):
+        Federation.local({"Haifa": recoded}).survival("months", "died", horizon=60)
+
+
+def test_a_value_that_nobody_has_is_an_error(fed: Federation) -> None:
+    with pytest.raises(InputError, match="nobody at any center has 'died' = 'dead'"):
+        fed.survival("months", "died", event_is="dead", horizon=60)
+
+
+def test_negative_times_and_delayed_entry_are_errors_with_a_hint(fed: Federation) -> None:
+    rows = trial(1, 100).with_columns(months=pl.col("months") - 1)
+    with pytest.raises(RefusedError, match=r"start of each person's follow-up \(negative-time\)"):
+        Federation.local({"Haifa": rows}).survival("months", "died", horizon=60)
+    with pytest.raises(InputError, match=r"delayed entry is not possible, got 'entry'\. Hint"):
+        fed.survival("months", "died", entry="entry")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"event": "months"}, "another variable than time"),
+        ({"event": 3}, "name of a variable"),
+        ({"horizon": 0}, "horizon must be positive"),
+        ({"horizon": float("inf")}, "positive and finite"),
+        ({"horizon": "60"}, "horizon must be a number"),
+        ({"groups": ["old"]}, "groups needs by"),
+        ({"event": "dies"}, "no center has a variable 'dies'. There are"),
+        ({"by": "arms"}, "no center has a variable 'arms'"),
+        ({"by": "arm", "groups": ["odd"]}, "enough people in 'odd'"),
+    ],
+)
+def test_wrong_arguments_are_explained(
+    fed: Federation, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        fed.survival("months", **{"event": "died", **arguments})
+
+
+def test_people_without_a_time_or_a_status_are_left_out() -> None:
+    rows = trial(1, 200)
+    some = pl.Series([None if i < 20 else d for i, d in enumerate(rows["died"])])
+    late = pl.Series([None if i >= 180 else m for i, m in enumerate(rows["months"])])
+    fed = Federation.local({"Haifa": rows.with_columns(died=some, months=late)})
+    assert fed.survival("months", "died", horizon=60).arms[0].followed.total == 160
+
+
+def test_follow_up_beyond_the_horizon_is_cut(fed: Federation) -> None:
+    result = fed.survival("months", "died", horizon=12)
+    assert result.arms[0].curve.end == 12
+    assert result.arms[0].curve.times[-1] <= 12
+
+
+def test_a_person_is_one_row(frames: dict[str, pl.DataFrame]) -> None:
+    rows = frames["Haifa"].with_columns(id=pl.Series(np.arange(240) // 2))
+    for rule in (None, "first"):
+        policy = Policy(person="id", per_person=rule)
+        fed = Federation.local({"Haifa": rows}, policy=policy)
+        with pytest.raises(RefusedError, match="repeated-person"):
+            fed.survival("months", "died", horizon=60)
+
+
+def test_lung_in_two_groups_of_institutions_is_near_the_pooled_test() -> None:
+    rows = lung()
+    fed = Federation.split(rows, center="half", policy=ALL)
+    result = fed.survival("time", "status", by="sex", groups=("men", "women"))
+    assert result.log_rank is not None
+    assert 9 < result.log_rank.statistic < 11.5  # pooled, over all 228 people: 10.327
+    for arm in result.arms:
+        own = rows[rows["sex"] == arm.group]
+        full = FollowUp.of(own["time"].to_numpy(float), own["status"].to_numpy(float) - 1)
+        curve = kaplan_meier(full)
+        at = curve.times[(curve.at_risk >= 5) & (curve.survival <= 0.95)]  # not the very first
+        low, high = curve.band_at(at)
+        assert np.all((low <= arm.curve.at(at)) & (arm.curve.at(at) <= high))
+
+
+def test_lung_with_all_institutions_is_refused_by_name() -> None:
+    fed = Federation.split(lung(), center="inst")
+    with pytest.raises(RefusedError, match="fewer than half of the people") as refused:
+        fed.survival("time", "status", by="sex")
+    named = {(r.center, r.group, r.reason) for r in refused.value.refusals}
+    assert ("I33", "men", "too-small") in named
+    assert len({center for center, *_ in named}) > 10
+
+
+def test_granulomatous_disease_is_told_or_refused_honestly() -> None:
+    rows = cgd()
+    fed = Federation.split(rows, center="half", policy=ALL)
+    result = fed.survival("days", "infected", by="arm", groups=("placebo", "interferon"))
+    assert result.log_rank is not None
+    assert result.log_rank.z < -1.96  # pooled −3.43: half of one arm tells no status
+    with pytest.raises(RefusedError, match="fewer than half"):
+        Federation.split(rows, center="center").survival("days", "infected", by="arm")
+
+
+def test_an_arm_of_unknown_status_is_not_compared() -> None:
+    """Few events in one arm: its curve is refused, the other's is told."""
+    rows = trial(1, 200).with_columns(
+        died=pl.when((pl.col("arm") == "new") & (pl.col("months") > 3)).then(0).otherwise("died")
+    )
+    result = Federation.local({"Haifa": rows}).survival("months", "died", by="arm", horizon=60)
+    assert [arm.group for arm in result.arms] == ["old"]
+    assert result.log_rank is None
+    assert result.to_dict()["hazard_ratio"] is None
+    assert result.notes[0].startswith("new: fewer than half of its people have a told status")
+
+
+def test_three_arms_are_compared_with_the_first() -> None:
+    rows = pl.concat([trial(s, 150).with_columns(arm=pl.lit(f"a{s}")) for s in (1, 2, 3)])
+    result = Federation.local({"Haifa": rows}, policy=ALL).survival(
+        "months", "died", by="arm", horizon=60
+    )
+    assert result.log_rank is not None
+    assert result.log_rank.df == 2
+    assert [(r.versus, r.group) for r in result.ratios] == [("a1", "a2"), ("a1", "a3")]
+
+
+def test_text_chart_and_report(fed: Federation, tmp_path: Path) -> None:
+    result = fed.survival("months", "died", by="arm")
+    assert "log-rank by center: χ²" in str(result)
+    assert "hazard ratio, old to new" in result._repr_html_()
+    chart = result.chart().to_dict()
+    marks = str(chart)
+    assert "step-after" in marks
+    assert "at risk" in marks
+    page = result.report(tmp_path / "survival.html").read_text()
+    assert "Kaplan-Meier curves with 95 % bands" in page
+    assert "Center by center" in page
+    assert page.count("<svg") == 1
+
+
+def test_the_command_prints_json_and_writes_a_report(
+    tmp_path: Path, frames: dict[str, pl.DataFrame], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = []
+    for name, frame in frames.items():
+        frame.write_csv(tmp_path / f"{name}.csv")
+        files.append(str(tmp_path / f"{name}.csv"))
+    report, chart = tmp_path / "out.html", tmp_path / "km.svg"
+    command = ["survival", "months", "--event", "died", "--by", "arm", "--centers", *files]
+    extra = ["--json", "--event-is", "1", "--horizon", "60", "--report", str(report)]
+    with pytest.raises(SystemExit) as stopped:
+        main([*command, *extra, "--chart", str(chart)])
+    assert not stopped.value.code
+    told = json.loads(capsys.readouterr().out)
+    assert told["horizon"] == 60
+    assert len(told["curves"]) == 2
+    assert "<svg" in report.read_text()
+    assert "<svg" in chart.read_text()
