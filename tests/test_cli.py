@@ -138,7 +138,7 @@ def test_ledgers_are_shown_and_verified(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["table", "loss"], "There are: age, arm, crp, sex"),
+        (["table", "loss"], "There are: age, arm, crp, died, months, sex"),
         (["table", "crp", "--by", "ward"], "no center has a variable 'ward'"),
         (["table", "sex"], "something other than numbers"),
         (["table", "crp", "--where", "age >> 3"], "^"),

@@ -11,7 +11,11 @@ from unpooled.ledger import verify
 from unpooled.variables import Variable
 
 SEED = 20260214
-VARIABLES = {"crp": Variable(unit="mg/L", lower=0)}
+FOLLOWED = 60.0  # months that the hospitals' study lasts
+VARIABLES = {
+    "crp": Variable(unit="mg/L", lower=0),
+    "months": Variable(unit="months", lower=0, upper=FOLLOWED),
+}
 
 # patients, controls, whether the laboratory rounds, and how many have no value
 HOSPITALS = {
@@ -24,9 +28,9 @@ HOSPITALS = {
 
 
 def write_hospitals(folder: Path, seed: int = SEED) -> dict[str, Path]:
-    """Write a CSV for each hospital: C-reactive protein, arm, age and sex of its people."""
+    """Write a CSV for each hospital: C-reactive protein, arm, age, sex, and months to death."""
     folder.mkdir(parents=True, exist_ok=True)
-    random = np.random.default_rng(seed)
+    random, fate = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     files = {}
     for name, (patients, controls, rounds, missing) in HOSPITALS.items():
         arm = np.repeat(["patient", "control"], [patients, controls])
@@ -37,12 +41,23 @@ def write_hospitals(folder: Path, seed: int = SEED) -> dict[str, Path]:
             shown[row] = ""
         age = random.integers(35, 88, len(shown))
         sex = random.choice(["F", "M"], len(shown))
+        months, died = _follow_up(fate, arm == "patient")
         files[name] = folder / f"{name}.csv"
         with files[name].open("w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(["crp", "arm", "age", "sex"])
-            writer.writerows(zip(shown, arm, age, sex, strict=True))
+            writer.writerow(["crp", "arm", "age", "sex", "months", "died"])
+            writer.writerows(zip(shown, arm, age, sex, months, died, strict=True))
     return files
+
+
+def _follow_up(
+    random: np.random.Generator, patient: np.ndarray[tuple[int], np.dtype[np.bool_]]
+) -> tuple[list[str], list[int]]:
+    """Months until death or the end of follow-up, and who died."""
+    lives = random.weibull(1.3, len(patient)) * np.where(patient, 42.0, 75.0)
+    ends = np.minimum(random.uniform(12, 90, len(patient)), FOLLOWED)
+    months = [f"{months:.1f}" for months in np.minimum(lives, ends)]
+    return months, [int(dead) for dead in lives <= ends]
 
 
 def run_demo(folder: Path, say: Callable[[str], None]) -> None:
@@ -68,6 +83,10 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
     table = fed.table("crp", by="arm", groups=groups, method="parallel", max_bins=12)
     say(f"{table}\n")
 
+    say("─── How long do they live? ───\n")
+    survival = fed.survival("months", "died", by="arm", groups=groups)
+    say(f"{survival}\n")
+
     say("─── Everything that left the hospitals for the comparison ───\n")
     say(f"{comparison.record.releases}\n")
 
@@ -77,3 +96,4 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
     report = comparison.report(folder / "report.html")
     say(f"\nRead a record:    unpooled ledger show {ledgers / 'Porto.ledger'}")
     say(f"Open the report:  {report}")
+    say(f"Survival curves:  {survival.report(folder / 'survival.html')}")

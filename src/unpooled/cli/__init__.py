@@ -10,6 +10,7 @@ import typer
 from unpooled import __version__
 from unpooled.cli.analyses import SEVERAL, compare, describe, quantiles, table
 from unpooled.cli.ledger import ledger_app
+from unpooled.cli.survival import survival
 from unpooled.errors import InputError, UnpooledError
 from unpooled.network_commands import center_app, federation_app
 from unpooled.study.commands import plan, study_app
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (table, describe, compare, quantiles, plan):
+for command in (table, describe, compare, quantiles, survival, plan):
     app.command()(command)
 
 

@@ -65,8 +65,8 @@ def table(
     report: Report = None,
 ) -> None:
     """A K-anonymous table of a variable, over all centers."""
-    local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
-    fed = _open(_Remote(federation, timeout, on_missing), local)
+    local = Local(centers, center_column, k, codebook, person, per_person, ledger)
+    fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.table(
         value,
         by,
@@ -76,7 +76,7 @@ def table(
         max_bins=max_bins,
         limits=cast("Limits", limits),  # checked by the federation
     )
-    _finish(result, fed, as_json, releases, chart, report)
+    finish(result, fed, as_json, releases, chart, report)
 
 
 def describe(
@@ -100,10 +100,10 @@ def describe(
     report: Report = None,
 ) -> None:
     """n, missing, mean and SD per group; Welch's t-test where there are two groups."""
-    local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
-    fed = _open(_Remote(federation, timeout, on_missing), local)
+    local = Local(centers, center_column, k, codebook, person, per_person, ledger)
+    fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.describe(value, by, groups=groups, where=where)
-    _finish(result, fed, as_json, releases, chart, report)
+    finish(result, fed, as_json, releases, chart, report)
 
 
 def compare(
@@ -143,8 +143,8 @@ def compare(
     Two groups: Mann-Whitney. Three or more: Kruskal-Wallis, then every pair.
     A report shows all methods, and what the table shows, whatever --method names.
     """
-    local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
-    fed = _open(_Remote(federation, timeout, on_missing), local)
+    local = Local(centers, center_column, k, codebook, person, per_person, ledger)
+    fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.compare(
         _one_or_several(values),
         by,
@@ -155,7 +155,7 @@ def compare(
         method=method or "weighted",
         max_bins=max_bins,
     )
-    _finish(result, fed, as_json, releases, chart, report)
+    finish(result, fed, as_json, releases, chart, report)
 
 
 def quantiles(
@@ -190,8 +190,8 @@ def quantiles(
     report: Report = None,
 ) -> None:
     """Quantiles of a variable, by group."""
-    local = _Local(centers, center_column, k, codebook, person, per_person, ledger)
-    fed = _open(_Remote(federation, timeout, on_missing), local)
+    local = Local(centers, center_column, k, codebook, person, per_person, ledger)
+    fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.quantiles(
         _one_or_several(values),
         p or (0.02, 0.25, 0.5, 0.75, 0.98),
@@ -200,7 +200,7 @@ def quantiles(
         where=where,
         method=method or "parallel",
     )
-    _finish(result, fed, as_json, releases, chart, report)
+    finish(result, fed, as_json, releases, chart, report)
 
 
 class _Result(Protocol):
@@ -211,7 +211,7 @@ class _Result(Protocol):
     def report(self, path: str | Path) -> Path: ...
 
 
-class _Local(NamedTuple):
+class Local(NamedTuple):
     """What is said about centers in this process."""
 
     centers: list[str] | None
@@ -223,7 +223,7 @@ class _Local(NamedTuple):
     ledger: Path | None
 
 
-class _Remote(NamedTuple):
+class Remote(NamedTuple):
     """What is said about centers over the network."""
 
     federation: Path | None
@@ -231,13 +231,13 @@ class _Remote(NamedTuple):
     on_missing: str
 
 
-def _open(remote: _Remote, local: _Local) -> "Federation":
+def open_federation(remote: Remote, local: Local) -> "Federation":
     """The centers over the network, or those in this process."""
     if (remote.federation is None) == (local.centers is None):
         raise InputError("give either centers, files, or federation, a federation.toml")
     if remote.federation is None:
         return _open_local(local, local.centers or [])
-    if local._replace(codebook=None, centers=None) != _Local(None, None, 10, *[None] * 4):
+    if local._replace(codebook=None, centers=None) != Local(None, None, 10, *[None] * 4):
         raise InputError("k, person, per-person, ledger and center-column are each center's own")
     from unpooled.federation import Federation
     from unpooled.variables import read_codebook
@@ -256,7 +256,7 @@ def _show(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _open_local(local: _Local, centers: Sequence[str]) -> "Federation":
+def _open_local(local: Local, centers: Sequence[str]) -> "Federation":
     from unpooled.federation import Federation
     from unpooled.policy import Policy
     from unpooled.variables import read_codebook
@@ -288,7 +288,7 @@ def _named(centers: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def _finish(
+def finish(
     result: _Result,
     fed: "Federation",
     as_json: bool,
