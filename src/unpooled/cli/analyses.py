@@ -296,26 +296,27 @@ def finish(
     chart: Path | None,
     report: Path | None,
 ) -> None:
-    """Write the files that were asked for, then print."""
-    if chart is not None:
-        from unpooled.report.charts import save
+    """Write the files that were asked for, print, and let go of the centers."""
+    with fed:
+        if chart is not None:
+            from unpooled.report.charts import save
 
-        try:
-            save(result.chart(), chart)
-        except ValueError as error:
-            raise InputError(str(error)) from error
-    if report is not None:
-        result.report(report)
-        print(f"report: {report}", file=sys.stderr)
-    if as_json:
-        told = result.to_dict()
+            try:
+                save(result.chart(), chart)
+            except ValueError as error:
+                raise InputError(str(error)) from error
+        if report is not None:
+            result.report(report)
+            print(f"report: {report}", file=sys.stderr)
+        if as_json:
+            told = result.to_dict()
+            if releases:
+                told["releases"] = fed.releases.to_dict()
+            print(json.dumps(told, ensure_ascii=False, allow_nan=False))
+            return
+        print(result)
         if releases:
-            told["releases"] = fed.releases.to_dict()
-        print(json.dumps(told, ensure_ascii=False, allow_nan=False))
-        return
-    print(result)
-    if releases:
-        print(f"\n{fed.releases}")
+            print(f"\n{fed.releases}")
 
 
 def _one_or_several(values: list[str]) -> Any:
