@@ -147,6 +147,8 @@ def test_the_smooth_table_has_the_shape_of_a_table(tmp_path: Path) -> None:
         np.histogram(rows().filter(pl.col("g") == g)["v"], smooth.edges[1:-1])[0] for g in "xy"
     ]
     assert np.abs(smooth.counts[:, 1:-1] - exact).max() < 25
+    low, high = smooth.count_bands()
+    assert np.mean((low[:, 1:-1] <= exact) & (exact <= high[:, 1:-1])) > 0.9
     told = smooth.to_dict()
     assert {"edges", "groups", "counts", "curves", "method"} <= set(told)
     assert len(told["curves"][0]["cdf_low"]) == len(told["curves"][0]["x"])

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.bands import draw, histogram_edges
+from unpooled.maths.bands import draw, histogram_edges, histogram_errors
 from unpooled.maths.distribution import Distribution, smooth
 from unpooled.maths.lattice import Lattice, lattice_table, public_lattice
 
@@ -51,6 +51,17 @@ def test_people_who_share_one_value_can_be_drawn() -> None:
     drawn = draw(fitted([np.full(40, 3.0)], Lattice(step=1.0)))
     assert drawn.cdf[0] == pytest.approx(1.0, abs=1e-6)
     assert np.isfinite(drawn.density_high).all()
+
+
+def test_the_error_of_a_bin_is_the_binomial_one_within_centers() -> None:
+    """SciPy's binomial distributions, added up over centers, people near the truth."""
+    random = np.random.default_rng(6)
+    sizes = (400, 300, 200)
+    found = fitted([random.normal(size=n) for n in sizes], public_lattice(1.0))
+    edges = np.array([-np.inf, -1.0, 0.0, 0.5, np.inf])
+    shares = np.diff(stats.norm.cdf(edges))
+    exact = np.sqrt(sum(stats.binom(n, shares).var() for n in sizes))
+    assert histogram_errors(found, edges) == pytest.approx(exact, rel=0.06)
 
 
 @pytest.mark.parametrize("most", [None, 1, 2, 7, 40])

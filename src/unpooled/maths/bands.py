@@ -132,6 +132,26 @@ def histogram_edges(
     return np.concatenate(([lattice.lower], edges, [lattice.upper]))
 
 
+def histogram_errors(distribution: Distribution, edges: FloatArray) -> FloatArray:
+    """The standard error of the number of people in each bin, centers being strata.
+
+    Examples
+    --------
+    >>> from unpooled.maths.distribution import smooth
+    >>> from unpooled.maths.lattice import lattice_table
+    >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
+    >>> half = np.array([-np.inf, 500.0, np.inf])
+    >>> histogram_errors(smooth([lattice_table(x, lattice, k=10)], lattice), half).round(1)
+    array([15.8, 15.8])
+    """
+    placed, bins = distribution.placed, len(edges) - 1
+    bin_ = np.searchsorted(edges[1:-1], placed.values)
+    cell = placed.centers * bins + bin_
+    people = np.bincount(cell, placed.weights, len(distribution.sizes) * bins)
+    share = people.reshape(-1, bins) / distribution.sizes[:, None]
+    return np.sqrt(distribution.sizes @ (share * np.clip(1 - share, 0.0, 1.0)))
+
+
 def _inner_edges(low: float, high: float, width: float, lattice: Lattice) -> FloatArray:
     origin = 0.0
     if lattice.resolution is not None:

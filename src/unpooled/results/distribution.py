@@ -3,8 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.bands import Drawing, draw
+from unpooled.maths.bands import Drawing, draw, histogram_errors
 from unpooled.maths.deviation import Deviation
 from unpooled.maths.distribution import Distribution
 from unpooled.report.html import Html
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 24  # lines of centers in one chart
 LEVEL = 0.05
+NORMAL = 1.96  # standard errors on either side of 95 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,19 @@ class DistributionResult(TableResult):
     distributions: tuple[GroupDistribution, ...] = ()
     centers: tuple[CenterShares, ...] = ()
 
+    def count_bands(self) -> tuple[FloatArray, FloatArray]:
+        """95 % bands of `counts`, bin by bin."""
+        errors = [histogram_errors(one.distribution, self.edges) for one in self.distributions]
+        reach = NORMAL * np.array(errors)
+        return np.maximum(self.counts - reach, 0.0), self.counts + reach
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values; null is an open outer limit."""
+        low, high = (band.tolist() for band in self.count_bands())
         curves = [one.to_dict() for one in self.distributions]
         centers = [one.to_dict() for one in self.centers]
-        told = {"method": "parallel", "curves": curves, "centers": centers}
+        told = {"method": "parallel", "counts_low": low, "counts_high": high}
+        told |= {"curves": curves, "centers": centers}
         return {**TableResult.to_dict(self), **told}
 
     def chart(self) -> "altair.TopLevelMixin":
