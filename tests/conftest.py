@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Generator
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
@@ -10,6 +11,28 @@ from hypothesis import settings
 # The same examples in every run; UNPOOLED_EXPLORE=1 looks for new ones.
 settings.register_profile("unpooled", derandomize=not os.environ.get("UNPOOLED_EXPLORE"))
 settings.load_profile("unpooled")
+
+
+_ONE_NETWORK = {"test_approval.py": "test_faults.py", "test_postgres.py": "test_answers.py"}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep tests that share a running network on one worker.
+
+    xdist's own groups have no effect with pytest 9.2: it marks a test by its `_nodeid`, which
+    pytest does not read any more.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByNetwork(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = PurePosixPath(nodeid.split("::")[0])
+            if file.parent.name != "network":
+                return nodeid
+            return _ONE_NETWORK.get(file.name, file.name)
+
+    return ByNetwork(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

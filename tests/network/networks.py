@@ -97,6 +97,8 @@ class Running:
 
     def end(self, sign: signal.Signals = signal.SIGTERM) -> None:
         """End it with its whole process group."""
+        if self.process.poll() is not None:
+            return  # its number may be another process's by now
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, sign)
         with suppress(subprocess.TimeoutExpired):

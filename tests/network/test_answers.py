@@ -14,7 +14,6 @@ from unpooled import Federation
 from unpooled.ledger import verify
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
-pytestmark = pytest.mark.xdist_group("network")
 
 Pair = tuple[Network, Federation]
 

@@ -14,7 +14,6 @@ from unpooled.ledger import Entry, read, verify
 from unpooled.messages import Reason
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
-pytestmark = pytest.mark.xdist_group("faults")
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,6 @@ from unpooled.results.quantiles import QuantilesResult
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 psutil = pytest.importorskip("psutil", reason="nvflare is not installed")
-pytestmark = pytest.mark.xdist_group("faults")
 
 
 @pytest.fixture(autouse=True)
@@ -147,10 +146,9 @@ def test_a_chain_goes_on_without_a_center_that_is_killed_in_the_middle_of_it(
     with monkeypatch.context() as patch, in_time(6):
         patch.setattr(link(fed), "ask", ask_and_kill)
         result = fed.table("los")
-    assert {r.center: r.reason for r in result.refusals} in (
-        {"Bern": Reason.NO_ANSWER},
-        {"Bern": Reason.NOT_CONNECTED},
-    )
+    (missing,) = result.refusals
+    assert missing.center == "Bern"
+    assert missing.reason in (Reason.NO_ANSWER, Reason.NOT_CONNECTED, Reason.FAILED)
     assert result.counts.sum() == 305
     assert "left out: Bern" in str(result)
     assert not any(b'"join"' in e.question.encode() for e in entries(trio, "Bern")[-1:])

@@ -9,7 +9,6 @@ from unpooled.errors import SourceError
 from unpooled.postgres import Postgres, open_postgres
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
-pytestmark = pytest.mark.xdist_group("network")
 
 
 def execute(uri: str, *statements: str) -> None:

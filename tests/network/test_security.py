@@ -22,7 +22,6 @@ from unpooled.kits import read_federation
 from unpooled.links.flare import lockdown
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
-pytestmark = pytest.mark.xdist_group("network")
 
 PLANTED = ("Zacharias-Quux", "Oddity", "8675309.25")
 TRACES = ("unpooled/center.py", "unpooled/sources.py", "duckdb", "data.parquet", "Parquet")

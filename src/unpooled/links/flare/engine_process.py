@@ -76,8 +76,9 @@ class EngineProcess:
 
     def stop(self) -> None:
         """End the engine and all that it started."""
-        _kill(self._child.pid)
-        self._child.wait()
+        if self.running:  # else its number may be another process's by now
+            _kill(self._child.pid)
+            self._child.wait()
         with suppress(OSError):
             os.close(self._ready)
 
