@@ -3,13 +3,12 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.network.networks import Network, run
+from tests.network.networks import PATIENT, Network, run
 from unpooled import Federation
 from unpooled.ledger import verify
 
@@ -40,13 +39,12 @@ def connected(mixed: Pair) -> Iterator[Federation]:
 
 
 def test_one_job_stays_open_for_many_questions(mixed: Pair) -> None:
-    with Federation.connect(mixed[0].toml) as fed:
+    with Federation.connect(mixed[0].toml, timeout=PATIENT) as fed:
         assert fed.describe("los").to_dict()["groups"][0]["n"] == 479
+        mixed[1].describe("los")  # a center remembers what it was asked: ask both the same
         job = fed._coordinator.link._job  # type: ignore[attr-defined]
-        start = time.monotonic()
         for _ in range(5):
             fed.describe("los")
-        assert time.monotonic() - start < 60  # a new job each would take longer
         assert fed._coordinator.link._job == job  # type: ignore[attr-defined]
 
 
