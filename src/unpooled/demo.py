@@ -14,7 +14,7 @@ SEED = 20260214
 FOLLOWED = 60.0  # months that the hospitals' study lasts
 VARIABLES = {
     "crp": Variable(unit="mg/L", lower=0),
-    "months": Variable(unit="months", lower=0, upper=FOLLOWED),
+    "months": Variable(lower=0, upper=FOLLOWED),
 }
 
 # patients, controls, whether the laboratory rounds, and how many have no value
