@@ -147,9 +147,11 @@ class Center:
         if not self._frozen.allows(question):
             raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k_in_force(question, self._policy))
         answer, proposal = self._summarise(question)
+        if not self._frozen.repeats(question, answer):
+            raise RefusedQuestion(Reason.DATA_CHANGED)
         release = self._gate.release(question, answer, proposal, ticket)
         if decode_answer(release.payload).aggregate is not None:  # the steward may say no
-            self._frozen.told(question)
+            self._frozen.told(question, answer)
         return release
 
     def _refuse(self, question: Question | None, refusal: Refusal, ticket: str | None) -> Release:

@@ -3,19 +3,24 @@
 Two tables of the same people, cut in other places or into other groups, can be subtracted: on
 whole numbers that isolates 1..K−1 people at most boundaries. So survival is told in one grouping,
 under one condition, up to one horizon; and of one variable either survival or plain tables. Arms
-hold different people, so more groups of the same grouping may follow.
+hold different people, so more groups of the same grouping may follow. What was told of a group
+stays: had somebody's status changed since, two answers would show whose.
 """
 
 from unpooled.ledger import Ledger
 from unpooled.messages import (
+    Answer,
     FollowUpQuestion,
+    GroupStatuses,
     JoinQuestion,
     LatticeQuestion,
     LossQuestion,
     OutcomeQuestion,
     Question,
     SurvivalQuestion,
+    SurvivalTables,
     TableQuestion,
+    decode_answer,
     decode_question,
 )
 
@@ -27,6 +32,7 @@ class FrozenOutcomes:
 
     def __init__(self) -> None:
         self._outcomes: dict[str, SurvivalQuestion] = {}
+        self._groups: dict[tuple[str, str], GroupStatuses] = {}  # time and group → what was told
         self._tables: set[str] = set()
 
     @classmethod
@@ -35,7 +41,8 @@ class FrozenOutcomes:
         frozen = cls()
         for entry in ledger:
             if entry.kind == "release":
-                frozen.told(decode_question(entry.question.encode()))
+                answer = decode_answer(entry.answer.encode())
+                frozen.told(decode_question(entry.question.encode()), answer)
         return frozen
 
     def allows(self, question: Question) -> bool:
@@ -45,7 +52,7 @@ class FrozenOutcomes:
         --------
         >>> frozen = FrozenOutcomes()
         >>> by_arm = SurvivalQuestion(variable="time", event="died", by="arm", horizon=60.0)
-        >>> frozen.told(by_arm)
+        >>> frozen.told(by_arm, Answer(k=10, aggregate=SurvivalTables(scale=1.0, groups=())))
         >>> frozen.allows(by_arm), frozen.allows(TableQuestion(variable="time"))
         (True, False)
         """
@@ -63,12 +70,27 @@ class FrozenOutcomes:
             case _:
                 return True
 
-    def told(self, question: Question) -> None:
-        """Note that the question was answered."""
+    def repeats(self, question: Question, answer: Answer) -> bool:
+        """Whether the answer says the same as before of every group that was told."""
+        return all(
+            self._groups.get(key, group) == group for key, group in _groups(question, answer)
+        )
+
+    def told(self, question: Question, answer: Answer) -> None:
+        """Note what was answered."""
         if isinstance(question, SurvivalQuestion):
             self._outcomes.setdefault(question.variable, question)
+            self._groups.update(_groups(question, answer))
         elif isinstance(question, _CUTS):
             self._tables.add(question.variable)
+
+
+def _groups(question: Question, answer: Answer) -> list[tuple[tuple[str, str], GroupStatuses]]:
+    if not isinstance(question, SurvivalQuestion) or not isinstance(
+        answer.aggregate, SurvivalTables
+    ):
+        return []
+    return [((question.variable, group.group), group) for group in answer.aggregate.groups]
 
 
 def _people(question: OutcomeQuestion) -> tuple[str | None, ...]:

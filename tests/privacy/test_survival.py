@@ -247,6 +247,7 @@ def test_a_second_table_of_the_same_people_is_not_answered(
 
     assert sum(map(attack, range(6))) == 0
     monkeypatch.setattr(FrozenOutcomes, "allows", lambda *_: True)
+    monkeypatch.setattr(FrozenOutcomes, "repeats", lambda *_: True)
     assert sum(map(attack, range(6))) >= 3
 
 
@@ -294,3 +295,28 @@ def test_survival_is_not_answered_after_a_table_of_the_times() -> None:
     assert ask(haifa, TableQuestion(variable="months")).aggregate is not None
     assert ask(haifa, BY_ARM).refusals[0].reason is Reason.WOULD_DIFFER
     assert ask(haifa, FollowUpQuestion(variable="months", event="died")).aggregate is not None
+
+
+def test_a_status_that_changed_is_not_told_beside_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One more death since the last answer: the attack finds the cell that has it."""
+    rows = trial(1, 400)
+    alive = int(np.flatnonzero(rows["died"] == 0)[0])
+    later = rows.with_columns(died=pl.Series([d or i == alive for i, d in enumerate(rows["died"])]))
+
+    def attack(ledger: Path) -> int | None:
+        deaths = []
+        for people in (rows, later):
+            haifa = center(people.with_columns(pl.col("died").cast(int)), ledger)
+            answer = ask(haifa, OVERALL)
+            haifa.close()
+            if answer.aggregate is None:
+                assert answer.refusals[0].reason is Reason.DATA_CHANGED
+                return None
+            deaths.append(sum(sum(t.counts) for t in statuses(answer)["all"].events or ()))
+        return deaths[1] - deaths[0]
+
+    assert attack(tmp_path / "kept.ledger") is None
+    monkeypatch.setattr(FrozenOutcomes, "repeats", lambda *_: True)
+    assert attack(tmp_path / "lost.ledger") == 1
