@@ -3,6 +3,8 @@
 import logging
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
@@ -11,6 +13,7 @@ from unpooled.analyses.compare import summarise_ranks
 from unpooled.analyses.describe import summarise_moments
 from unpooled.analyses.groups import summarise_group_ranks, telling_groups
 from unpooled.analyses.parallel import summarise_lattice
+from unpooled.analyses.parts import table_parts
 from unpooled.analyses.quantiles import summarise_losses, summarise_powers
 from unpooled.analyses.survival import summarise_survival
 from unpooled.analyses.table import summarise_join, summarise_table
@@ -30,6 +33,7 @@ from unpooled.frozen import FrozenOutcomes
 from unpooled.gate import Gate, Release
 from unpooled.keys import CenterKey
 from unpooled.ledger import Ledger
+from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Weight
 from unpooled.memory.history import WouldDiffer
 from unpooled.memory.memory import DataChanged, Memory
@@ -60,11 +64,29 @@ from unpooled.messages import (
     decode_question,
 )
 from unpooled.outcome import Outcome, find_outcome
-from unpooled.policy import Policy, k_in_force
+from unpooled.policy import Policy, k_in_force, people_needed
 from unpooled.sources import Source
 from unpooled.variables import Variable
 
 _log = logging.getLogger(__name__)  # what went wrong stays at the center
+
+
+_COARSER = (1, 2, 4, 8, 16, 64, 256)  # a first table beside sets that cross it may need to be
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """The rows, as the memory must know them."""
+
+    source: Source
+    policy: Policy
+
+    def fingerprint(self, variable: str) -> str:
+        person = self.policy.person
+        return self.source.fingerprint(variable, *(() if person is None else (person,)))
+
+    def values(self, variable: str) -> FloatArray:
+        return self.source.values(variable)
 
 
 class Center:
@@ -101,7 +123,7 @@ class Center:
         except LedgerError:
             self.ledger.close()
             raise
-        self._memory = Memory(policy.k, file, self._fingerprint)
+        self._memory = Memory(policy.k, file, _Data(source, policy))
         self._gate = Gate(name, policy, self.ledger, self._variables, self._memory, steward)
         self._turn = threading.Lock()
         self._frozen = FrozenOutcomes.of(self.ledger)
@@ -146,11 +168,9 @@ class Center:
     def _release(self, question: Question, ticket: str | None) -> Release:
         if not self._frozen.allows(question):
             raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k_in_force(question, self._policy))
-        answer, proposal = self._summarise(question)
-        if not self._frozen.repeats(question, answer):
-            raise RefusedQuestion(Reason.DATA_CHANGED)
-        release = self._gate.release(question, answer, proposal, ticket)
-        if decode_answer(release.payload).aggregate is not None:  # the steward may say no
+        release = self._respond(question, ticket)
+        answer = decode_answer(release.payload)
+        if answer.aggregate is not None:  # the steward may say no
             self._frozen.told(question, answer)
         return release
 
@@ -159,10 +179,12 @@ class Center:
         answer = Answer(k=k, aggregate=None, refusals=(refusal,))
         return self._gate.release(question, answer, ticket=ticket)
 
-    def _summarise(self, question: Question) -> tuple[Answer, Proposal | None]:
+    def _respond(self, question: Question, ticket: str | None) -> Release:
         k = k_in_force(question, self._policy)
         if isinstance(question, CatalogueQuestion):
-            return Answer(k=k, aggregate=summarise_catalogue(self._source, self._policy)), None
+            catalogue = summarise_catalogue(self._source, self._policy)
+            answer = Answer(k=k, aggregate=catalogue)
+            return self._gate.release(question, answer, ticket=ticket)
         outcome = self._outcome(question) if isinstance(question, OutcomeQuestion) else None
         cohort = self._cohort(question) if outcome is None else outcome.people
         selection = select(cohort, question, self._policy)
@@ -172,8 +194,17 @@ class Center:
         selection = withhold(selection, question, proposal)
         alone = isinstance(question, RanksQuestion | GroupRanksQuestion)  # one has no answer
         answered = len(selection.groups) >= (2 if alone else 1)
-        aggregate = self._aggregate(question, selection, outcome) if answered else None
-        return Answer(k=k, aggregate=aggregate, refusals=selection.refusals), proposal
+        if not answered:
+            silent = Answer(k=k, aggregate=None, refusals=selection.refusals)
+            return self._gate.release(question, silent, ticket=ticket)
+        for coarser in _COARSER:
+            aggregate = self._aggregate(question, selection, outcome, proposal, coarser)
+            answer = Answer(k=k, aggregate=aggregate, refusals=selection.refusals)
+            if not self._frozen.repeats(question, answer):
+                raise RefusedQuestion(Reason.DATA_CHANGED)
+            with suppress(WouldDiffer):
+                return self._gate.release(question, answer, proposal, ticket)
+        raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k)
 
     def _propose(self, question: AboutPeople, selection: Selection) -> Proposal:
         """For whom an answer may speak, beside all that was told before."""
@@ -182,22 +213,22 @@ class Center:
         nobody = units_of(self._source, self._policy)
         missing = isinstance(question, MomentsQuestion | FollowUpQuestion)
         k = selection.rule.k
+        tables = TableQuestion | JoinQuestion | LatticeQuestion
+        table = people_needed(question, k) if isinstance(question, tables) else None
         try:
-            return self._memory.propose(question, k, nobody, groups, missing)
+            return self._memory.propose(question, k, nobody, groups, missing=missing, table=table)
         except WouldDiffer:
             raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k) from None
         except DataChanged:
             raise RefusedQuestion(Reason.DATA_CHANGED, question.variable) from None
-
-    def _fingerprint(self, variable: str) -> str:
-        person = self._policy.person
-        return self._source.fingerprint(variable, *(() if person is None else (person,)))
 
     def _aggregate(
         self,
         question: AboutPeople,
         selection: Selection,
         outcome: Outcome | None,
+        proposal: Proposal,
+        coarser: int,
     ) -> Aggregate:
         match question:
             case SizesQuestion():
@@ -209,14 +240,17 @@ class Center:
                 return summarise_survival(question, selection, outcome, self._policy)
             case TableQuestion():
                 self._check_limits(question)
-                return summarise_table(question, selection, self._weight(question))
+                parts = table_parts(selection, proposal)
+                return summarise_table(question, selection, self._weight(question), parts, coarser)
             case JoinQuestion():
                 self._check_limits(question)
-                return summarise_join(question, selection, self._weight(question))
+                parts = table_parts(selection, proposal)
+                return summarise_join(question, selection, self._weight(question), parts, coarser)
             case RanksQuestion():
                 return summarise_ranks(selection)
             case LatticeQuestion():
-                return summarise_lattice(question, selection, self._policy)
+                parts = table_parts(selection, proposal)
+                return summarise_lattice(question, selection, self._policy, parts, coarser)
             case GroupRanksQuestion():
                 return summarise_group_ranks(selection, question.ordered)
             case PowersQuestion():

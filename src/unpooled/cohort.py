@@ -94,7 +94,8 @@ class Cohort:
             found = np.flatnonzero(read["code"] == code)  # 3 × faster than a mask
             own, units = read["v"][found], read["unit"][found]
             owners = read["owner"][found] if self.named else None
-            self._members[group] = _by_presence(Members(units, owners), np.isnan(own))
+            kept = own.copy() if self.named else None  # else a row's value can be read again
+            self._members[group] = _by_presence(Members(units, owners, kept), np.isnan(own))
             own.sort()  # missing values, which are NaN here, come last
             self._values[group] = own[: len(self._members[group][0])]
 

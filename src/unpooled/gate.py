@@ -59,18 +59,19 @@ class Gate:
 
         `proposal` says for whom an answer about people speaks. It is remembered, on disk, before
         the ledger is written, and taken for told once it is. Raises `HeldError` while the steward
-        has not decided.
+        has not decided, and `WouldDiffer` where a table with new edges tells too much beside
+        earlier answers; a coarser one may not.
         """
-        payload = self._judged(question, answer, proposal)
+        payload, told = self._judged(question, answer, proposal)
         asked = _asked(question)
         if self.steward is None:
-            return self._recorded(asked, answer, payload, proposal, ticket)
+            return self._recorded(asked, answer, payload, told, ticket)
         if self.steward.approves(asked, payload, ticket):
-            released = self._recorded(asked, answer, payload, proposal, ticket)
+            released = self._recorded(asked, answer, payload, told, ticket)
         else:
             no = Refusal(reason=Reason.REFUSED_BY_STEWARD)
             refused = Answer(k=answer.k, aggregate=None, refusals=(no,))
-            judged = self._judged(question, refused, None)
+            judged, _ = self._judged(question, refused, None)
             released = self._recorded(asked, refused, judged, None, ticket)
         self.steward.settle(asked, payload)
         return released
@@ -82,28 +83,27 @@ class Gate:
 
     def _judged(
         self, question: Question | None, answer: Answer, proposal: Proposal | None
-    ) -> bytes:
+    ) -> tuple[bytes, Proposal | None]:
         payload = encode(answer)
         said = decode_answer(payload)
-        judge(said, question, self.policy, self.variables)
-        self.memory.judge(said, question, proposal)
-        return payload
+        known = frozenset[float]() if proposal is None else proposal.fixed_edges
+        judge(said, question, self.policy, self.variables, known)
+        return payload, self.memory.judge(said, question, proposal)
 
     def _recorded(
         self,
         asked: bytes,
         answer: Answer,
         payload: bytes,
-        proposal: Proposal | None,
+        told: Proposal | None,
         ticket: str | None,
     ) -> Release:
-        if answer.aggregate is None or proposal is None:
-            kind: Kind = "refusal" if answer.aggregate is None else "release"
-            self.ledger.append(kind, asked, payload, ticket)
-        else:
-            self.memory.record(proposal, len(self.ledger) + 1, asked, payload)
-            self.ledger.append("release", asked, payload, ticket)
-            self.memory.remember(proposal)
+        if told is not None:
+            self.memory.record(told, len(self.ledger) + 1, asked, payload)
+        kind: Kind = "refusal" if answer.aggregate is None else "release"
+        self.ledger.append(kind, asked, payload, ticket)
+        if told is not None:
+            self.memory.remember(told)
         return Release(self.center, payload, _SEAL)
 
 

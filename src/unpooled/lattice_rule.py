@@ -22,17 +22,21 @@ from unpooled.variables import Variable
 
 
 def judge_lattice(
-    said: LatticeTables, question: LatticeQuestion, policy: Policy, declared: Variable
+    said: LatticeTables,
+    question: LatticeQuestion,
+    policy: Policy,
+    declared: Variable,
+    told: frozenset[float],
 ) -> None:
     """Raise GateError unless every table may leave."""
     _judge_scale(said.scale, declared)
     lattice = declared.lattice(said.scale)
-    k, told = k_in_force(question, policy), moments_in_force(question, policy)
+    k, moments = k_in_force(question, policy), moments_in_force(question, policy)
     for group in said.groups:
         if not group.tables:
             raise GateError("a group must have a table")
         for table in group.tables:
-            _judge_table(table, lattice, told, k, people_needed(question, k))
+            _judge_table(table, lattice, moments, k, people_needed(question, k), told)
 
 
 def judge_survival(
@@ -74,11 +78,16 @@ def _judge_status(tables: tuple[CellTable, ...], lattice: Lattice, policy: Polic
 
 
 def _judge_table(
-    table: CellTable, lattice: Lattice, told: CellMoments, k: int, needed: int
+    table: CellTable,
+    lattice: Lattice,
+    moments: CellMoments,
+    k: int,
+    needed: int,
+    told: frozenset[float] = frozenset(),
 ) -> None:
     _judge_people(table, k, needed)
-    _judge_points(table.edges, lattice)
-    _judge_moments(table, told)
+    _judge_points(table.edges, lattice, told)
+    _judge_moments(table, moments)
     _judge_rounding(table, lattice)
 
 
@@ -101,10 +110,10 @@ def _judge_people(table: CellTable, k: int, needed: int) -> None:
         raise GateError(f"a table must speak for at least {needed} people")
 
 
-def _judge_points(edges: tuple[float, ...], lattice: Lattice) -> None:
+def _judge_points(edges: tuple[float, ...], lattice: Lattice, told: frozenset[float]) -> None:
     if not all(map(isfinite, edges)) or any(a >= b for a, b in pairwise(edges)):
         raise GateError("edges must be finite and ascend")
-    known = {side for atom in lattice.atoms for side in (atom, nextafter(atom, -np.inf))}
+    known = {side for atom in lattice.atoms for side in (atom, nextafter(atom, -np.inf))} | told
     for edge, point in zip(edges, lattice.snap(np.array(edges)).tolist(), strict=True):
         if edge not in known and edge != point:
             raise GateError("edges must be points of the public lattice")

@@ -63,8 +63,17 @@ ANSWERS: dict[type[Question], type[Aggregate]] = {
 }
 
 
-def judge(answer: Answer, question: Question | None, policy: Policy, declared: Codebook) -> None:
-    """Raise GateError unless everything in the answer may leave."""
+def judge(
+    answer: Answer,
+    question: Question | None,
+    policy: Policy,
+    declared: Codebook,
+    told: frozenset[float] = frozenset(),
+) -> None:
+    """Raise GateError unless everything in the answer may leave.
+
+    `told` are edges that left before and may leave again.
+    """
     k = k_in_force(question, policy)
     if answer.k != k:
         raise GateError("the K that is told must be the K that is in force")
@@ -78,7 +87,7 @@ def judge(answer: Answer, question: Question | None, policy: Policy, declared: C
         if question is None or not isinstance(answer.aggregate, ANSWERS[type(question)]):
             raise GateError("this was not asked for")
         _judge_labels(answer.aggregate, question, policy)
-        _judge_aggregate(answer.aggregate, question, policy, declared)
+        _judge_aggregate(answer.aggregate, question, policy, declared, told)
 
 
 def _people_for(question: Question | None, k: int) -> int:
@@ -102,7 +111,11 @@ def _judge_labels(aggregate: Aggregate, question: Question, policy: Policy) -> N
 
 
 def _judge_aggregate(
-    aggregate: Aggregate, question: Question, policy: Policy, declared: Codebook
+    aggregate: Aggregate,
+    question: Question,
+    policy: Policy,
+    declared: Codebook,
+    told: frozenset[float],
 ) -> None:
     cells = _Cells(k_in_force(question, policy), policy.zero_cells)
     match aggregate:
@@ -121,7 +134,7 @@ def _judge_aggregate(
         case LatticeTables():
             assert isinstance(question, LatticeQuestion)  # judged before
             own = declared.get(question.variable, Variable())
-            judge_lattice(aggregate, question, policy, own)
+            judge_lattice(aggregate, question, policy, own, told)
         case GroupRanks():
             _judge_group_ranks(aggregate, question, cells)
         case SurvivalTables():

@@ -73,6 +73,11 @@ class Source:
         """How many rows there are."""
         return int(self.rows(f"SELECT count(*) FROM {self.relation}")[0][0])
 
+    def values(self, variable: str) -> Column:
+        """The numbers of a column in the order of the rows, NaN where there is none."""
+        number = f"coalesce(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"
+        return self.fetch(f"SELECT {number} AS v FROM {self.relation}")["v"]
+
     def fingerprint(self, *columns: str) -> str:
         """Changes when a value of these columns does, or the order of the rows."""
         parts = ", '|', ".join(f"coalesce(CAST({quote(c)} AS VARCHAR), '?')" for c in columns)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import polars as pl
 import pytest
 
 from unpooled.errors import GateError, LedgerError
@@ -61,6 +62,7 @@ from unpooled.messages import (
     TableQuestion,
 )
 from unpooled.policy import Policy
+from unpooled.sources import open_source
 from unpooled.variables import Variable
 
 TABLE = TableQuestion(variable="los")
@@ -69,7 +71,9 @@ JOIN = JoinQuestion(variable="los", edges=(2.0, 4.0))
 
 def gate(policy: Policy | None = None, los: Variable | None = None) -> Gate:
     ledger = Ledger("Haifa", CenterKey.from_seed(1, "Haifa"))
-    memory = Memory(10, MemoryFile("Haifa", None, ledger), lambda _: "")
+    memory = Memory(
+        10, MemoryFile("Haifa", None, ledger), open_source(pl.DataFrame({"los": [1.0]}))
+    )
     declared = {"los": los or Variable(lower=0)}
     return Gate("Haifa", policy or Policy(), ledger, declared, memory)
 
@@ -83,7 +87,7 @@ def proposal(question: Question, aggregate: Aggregate) -> Proposal | None:
         people = np.arange(end, end + n)
         groups.append(Group(name, Members(people), Members(people[:0])))
         end += n
-    return gate().memory.propose(question, 10, Units(end), groups, False)
+    return gate().memory.propose(question, 10, Units(end), groups, table=10)
 
 
 def answer(question: Question | None = None, **fields: Any) -> Answer:

@@ -7,11 +7,19 @@ from math import isnan, nan
 import numpy as np
 
 from unpooled.analyses.asking import Request, explain
+from unpooled.analyses.parts import Parts, TablePart
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.distribution import Distribution, smooth
-from unpooled.maths.lattice import Lattice, LatticeTable, dominated, lattice_table, nice_number
+from unpooled.maths.lattice import (
+    Lattice,
+    LatticeTable,
+    dominated,
+    lattice_table,
+    nice_number,
+    table_at,
+)
 from unpooled.maths.moments import MEAN_NEEDS, telling_values
 from unpooled.maths.placing import place
 from unpooled.messages import (
@@ -36,18 +44,21 @@ _NORMAL = 1.349  # the middle half of a normal distribution, in standard deviati
 
 
 def summarise_lattice(
-    question: LatticeQuestion, selection: Selection, policy: Policy
+    question: LatticeQuestion, selection: Selection, policy: Policy, parts: Parts, coarser: int
 ) -> LatticeTables:
-    """Each group's own table."""
+    """Each group's own table, or a table for each part of it that was told by itself before."""
     scale = center_scale(selection, question.variable)
     lattice = selection.cohort.declared.lattice(scale)
     told = moments_in_force(question, policy)
-    tables = (cell_table(v, lattice, selection.rule.k, told) for v in selection.values())
+    k = selection.rule.k
     return LatticeTables(
         scale=scale,
         groups=tuple(
-            GroupTables(group=group, tables=(table,))
-            for group, table in zip(selection.groups, tables, strict=True)
+            GroupTables(
+                group=group,
+                tables=tuple(cell_table(part, lattice, k, told, coarser) for part in parts[group]),
+            )
+            for group in selection.groups
         ),
     )
 
@@ -66,10 +77,22 @@ def center_scale(selection: Selection, variable: str) -> float:
 
 
 def cell_table(
-    values: FloatArray, lattice: Lattice, k: int, moments: CellMoments, cut: Cut = lattice_table
+    part: TablePart,
+    lattice: Lattice,
+    k: int,
+    moments: CellMoments,
+    coarser: int = 1,
+    cut: Cut = lattice_table,
 ) -> CellTable:
-    """The table of ascending values, with what the gate needs to judge it."""
-    table = cut(values, lattice, k, moments)
+    """The table of a part, with what the gate needs to judge it."""
+    values = part.values
+    if part.edges is not None:
+        table = table_at(part.edges, values, lattice, k, moments)
+    elif coarser == 1:
+        table = cut(values, lattice, k, moments)
+    else:
+        wide = cut(values, lattice, min(k * coarser, len(values) // 2), "none")
+        table = table_at(wide.edges, values, lattice, k, moments)
     cells = len(table.counts)
     judged = {"all": set(range(cells)), "tails": {0, cells - 1}, "none": set()}[moments]
     people = np.split(values, np.cumsum(table.counts)[:-1])

@@ -9,6 +9,7 @@ import numpy as np
 
 from unpooled.analyses.asking import Request, check_answered, group_label
 from unpooled.analyses.parallel import cell_table, center_scale, read_table
+from unpooled.analyses.parts import TablePart
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator, Round
 from unpooled.errors import InputError
@@ -65,7 +66,8 @@ class _Cutter:
         """One table; none where there is nobody."""
         if not len(times):
             return ()
-        return (cell_table(times, self.lattice, self.k, self.moments, status_table),)
+        part = TablePart(times, None)
+        return (cell_table(part, self.lattice, self.k, self.moments, cut=status_table),)
 
 
 def _statuses(

@@ -1,18 +1,21 @@
 """The federated table: each center's people in bins, added up center by center (the chain)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from unpooled.analyses.asking import Attendance, Request, refuse, take_attendance
+from unpooled.analyses.parts import Parts, fixed_edges
 from unpooled.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError, MessageError
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.binning import Rule, Weight, buffer, cut, place_boundaries
+from unpooled.maths.binning import Rule, Weight, buffer, coarsen, cut, place_boundaries
 from unpooled.maths.joining import Join, Pools, join, reallocate
+from unpooled.maths.rejoining import join_again
 from unpooled.maths.table import Table
 from unpooled.messages import (
     CenterJoin,
@@ -31,30 +34,56 @@ from unpooled.results.table import TableResult
 # --- at a center -------------------------------------------------------------------------------
 
 
-def summarise_table(question: TableQuestion, selection: Selection, weight: Weight) -> CenterTable:
-    """The center's own table."""
+def summarise_table(
+    question: TableQuestion, selection: Selection, weight: Weight, parts: Parts, coarser: int
+) -> CenterTable:
+    """The center's own table; where edges are fixed already, at those."""
     values = selection.values()
-    cuts = cut(values, _rule(selection, values, question.room))
-    edges = place_boundaries(cuts.below, cuts.above, weight)
+    rule = _rule(selection, values, question.room, coarser)
+    if all(part.edges is None for own in parts.values() for part in own):
+        cuts = cut(values, rule)
+        edges = place_boundaries(cuts.below, cuts.above, weight)
+    else:
+        edges = _told_edges(values, parts, rule)
+    told = [v.searchsorted(edges, "right") for v in values]
+    counts = [np.diff(t, prepend=0, append=len(v)) for t, v in zip(told, values, strict=True)]
     lower, upper = _outer_limits(question.limits, selection, values, edges)
     return CenterTable(
         lower=lower,
         edges=tuple(edges.tolist()),
         upper=upper,
         groups=tuple(
-            GroupCounts(group=group, counts=tuple(counts.tolist()))
-            for group, counts in zip(selection.groups, cuts.counts, strict=True)
+            GroupCounts(group=group, counts=tuple(people.tolist()))
+            for group, people in zip(selection.groups, counts, strict=True)
         ),
     )
 
 
-def summarise_join(question: JoinQuestion, selection: Selection, weight: Weight) -> CenterJoin:
-    """What the center adds to the table so far."""
+def _told_edges(values: Sequence[FloatArray], parts: Parts, rule: Rule) -> FloatArray:
+    """The edges that all groups may be told at; also people who get their first table there."""
+    fixed = [fixed_edges(own) for own in parts.values()]
+    common = reduce(np.intersect1d, [edges for edges in fixed if edges is not None])
+    new = [p.values for own in parts.values() if len(own) > 1 for p in own if p.edges is None]
+    edges = coarsen([*values, *new], common, rule)
+    if not len(edges) and max(map(len, values)) >= 2 * rule.k:
+        raise RefusedQuestion(Reason.WOULD_DIFFER, limit=rule.k)
+    return edges
+
+
+def summarise_join(
+    question: JoinQuestion, selection: Selection, weight: Weight, parts: Parts, coarser: int
+) -> CenterJoin:
+    """What the center adds to the table so far; where edges are fixed already, at those."""
     values = selection.values()
     interior = np.array(question.edges, dtype=np.float64)
     if not np.all(np.isfinite(interior)) or np.any(np.diff(interior) <= 0):
         raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
-    joined = join(values, interior, _rule(selection, values, question.room), weight)
+    rule = _rule(selection, values, question.room, coarser)
+    fixed = [fixed_edges(own) for own in parts.values()]
+    if all(edges is None for edges in fixed):
+        joined = join(values, interior, rule, weight)
+    else:
+        joined = _join_again(question, values, parts, rule, weight)
     edges = np.union1d(interior, joined.splits)
     lower, upper = _outer_limits(question.limits, selection, values, edges)
     return CenterJoin(
@@ -70,12 +99,29 @@ def summarise_join(question: JoinQuestion, selection: Selection, weight: Weight)
     )
 
 
-def _rule(selection: Selection, values: list[FloatArray], room: int | None) -> Rule:
-    """The rule that makes (or adds) at most `room` bins: each holds n / room people."""
-    if room is None:
-        return selection.rule
+def _join_again(
+    question: JoinQuestion, values: list[FloatArray], parts: Parts, rule: Rule, weight: Weight
+) -> Join:
+    interior, fixed = np.array(question.edges), [fixed_edges(own) for own in parts.values()]
+    if any(len(own) > 1 and any(part.edges is None for part in own) for own in parts.values()):
+        raise RefusedQuestion(Reason.WOULD_DIFFER, limit=rule.k)
+    joined = join_again(values, interior, fixed, rule, weight, question.room)
+    for people, edges, pools in zip(values, fixed, joined.pools, strict=True):
+        if edges is not None and len(people) >= 2 * rule.k and len(pools.counts) == 1:
+            raise RefusedQuestion(Reason.WOULD_DIFFER, limit=rule.k)
+    return joined
+
+
+def _rule(selection: Selection, values: list[FloatArray], room: int | None, coarser: int) -> Rule:
+    """The rule that makes (or adds) at most `room` bins: each holds n / room people.
+
+    `coarser` bins have so many times more people at least.
+    """
     people = sum(map(len, values))
-    return replace(selection.rule, bin=-(-people // room) if room > 0 else people + 1)
+    least = 1 if room is None else -(-people // room) if room > 0 else people + 1
+    if coarser > 1:
+        least = max(least, coarser * selection.rule.k)
+    return replace(selection.rule, bin=least)
 
 
 def _outer_limits(

@@ -92,6 +92,22 @@ def cut(groups: Sequence[FloatArray], rule: Rule) -> Cuts:
     return Cuts(np.array(below), np.array(above), (edges[1:] - edges[:-1]).T)
 
 
+def coarsen(groups: Sequence[FloatArray], edges: FloatArray, rule: Rule) -> FloatArray:
+    """Of these edges, as many as leave legal bins only.
+
+    Examples
+    --------
+    >>> coarsen([np.arange(12.0)], np.array([1.5, 4.5, 8.5]), Rule(k=4))
+    array([4.5])
+    """
+    places = [np.searchsorted(edges, values) for values in groups]
+    counts = np.array([np.bincount(place, minlength=len(edges) + 1) for place in places])
+    if not rule.illegal_cells(counts).any() and counts.sum(axis=0).min() >= rule.bin:
+        return edges
+    found = cut([place.astype(np.float64) for place in places], rule)
+    return np.asarray(edges[found.below.astype(np.int64)])
+
+
 def as_sequences(groups: Sequence[FloatArray]) -> list[Sequence[float]]:
     """The groups in the form whose single values are read fastest.
 

@@ -70,11 +70,11 @@ def join(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule, weight:
     pools = []
     for counts, values, ends in zip(proposal.counts, groups, reach, strict=True):
         starts = pool_starts(counts, proposal.edges, values, ends, rule, weight)
-        pools.append(Pools(_spans(starts, len(counts)), np.add.reduceat(counts, starts)))
+        pools.append(Pools(spans_of(starts, len(counts)), np.add.reduceat(counts, starts)))
     return Join(splits=proposal.edges[proposal.own], pools=tuple(pools))
 
 
-def _spans(starts: IntArray, end: int) -> IntArray:
+def spans_of(starts: IntArray, end: int) -> IntArray:
     """How many bins lie between one start and the next; the last run goes to the end."""
     spans = np.empty_like(starts)
     np.subtract(starts[1:], starts[:-1], out=spans[:-1])
@@ -153,7 +153,7 @@ def undo_pooled_splits(
             starts = pool_starts(counts, proposal.edges, values, ends, rule, weight)
             held = counts > 0
             sharing = np.add.reduceat(held, starts, dtype=np.int64) > 1
-            alone &= ~(held & sharing.repeat(_spans(starts, len(counts))))
+            alone &= ~(held & sharing.repeat(spans_of(starts, len(counts))))
         pooled = np.zeros(proposal.parent[-1] + 1, dtype=bool)
         pooled[proposal.parent[~alone]] = True
         keep = ~np.append(proposal.own, False) | ~pooled[proposal.parent]

@@ -174,7 +174,19 @@ def _table(
 ) -> LatticeTable:
     values = np.asarray(values, dtype=np.float64)
     _check(values, lattice, k, moments, least)
-    edges = _candidates(values, lattice, k)
+    return table_at(_candidates(values, lattice, k), values, lattice, k, moments)
+
+
+def table_at(
+    edges: FloatArray, values: FloatArray, lattice: Lattice, k: int, moments: Moments = "all"
+) -> LatticeTable:
+    """The table of ascending values at these edges, without those that leave fewer than K people.
+
+    Examples
+    --------
+    >>> table_at(np.array([4.0, 12.0]), np.arange(40.0), Lattice(step=1.0), k=10).counts
+    array([13, 27])
+    """
     ends = np.concatenate((np.searchsorted(values, edges, "right"), [len(values)]))
     kept, counts = _merge(np.diff(ends, prepend=0), k)
     edges = edges[kept]

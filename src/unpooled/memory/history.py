@@ -40,8 +40,8 @@ class Block:
     """People told together; `edges` part them into cells, None while no table was told."""
 
     first: int  # its cells are numbered from here
-    size: int
     edges: FloatArray | None = None
+    parted: bool = True  # whether its people are in their cells yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,8 @@ class History:
     def with_block(self, people: BoolArray) -> "History":
         """The same with a new block of people of whom nothing was told before."""
         block = np.where(people, len(self.blocks), self.block).astype(np.int32)
-        first = self._cells
-        cell = np.where(people, first, self.cell).astype(np.int32)
-        blocks = (*self.blocks, Block(first, int(people.sum())))
-        return self.rebased(block, cell, blocks)
+        cell = np.where(people, self.free_cell, self.cell).astype(np.int32)
+        return self.rebased(block, cell, (*self.blocks, Block(self.free_cell)))
 
     def rebased(
         self,
@@ -162,15 +160,15 @@ class History:
         return told
 
     @property
-    def _cells(self) -> int:
+    def free_cell(self) -> int:
         """The first number that no cell has."""
         if not self.blocks:
             return NOWHERE + 1
         return max(b.first + (0 if b.edges is None else len(b.edges)) for b in self.blocks) + 1
 
     def _whole_cells(self, people: BoolArray) -> bool:
-        found = np.bincount(self.cell[people], minlength=self._cells)
-        held = np.bincount(self.cell, minlength=self._cells)
+        found = np.bincount(self.cell[people], minlength=self.free_cell)
+        held = np.bincount(self.cell, minlength=self.free_cell)
         return bool(np.all((found == 0) | (found == held)))
 
     def _tell_again(self, crossing: Crossing) -> "History":
@@ -210,6 +208,7 @@ class History:
             if pairs.sum() < needed:
                 raise WouldDiffer
             return
+        run = np.pad(run, (0, max(self.free_cell - len(run), 0)))  # cells that are newer
         runs = np.bincount(run[cells], pairs, run.max(initial=0) + 1)
         told = np.bincount(run) > 0
         told[0] = runs[0] > 0  # cells in no run: everything there follows from the cells

@@ -20,7 +20,7 @@ from unpooled.ledger import Ledger
 from unpooled.line_file import LineFile
 from unpooled.maths.arrays import BoolArray
 from unpooled.memory.steps import Step
-from unpooled.memory.units import Keys, Units
+from unpooled.memory.units import Units
 from unpooled.messages import CatalogueQuestion, decode_question
 
 
@@ -38,9 +38,7 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: Hex64
     variable: str
     fingerprint: str  # of the variable's data
-    size: int  # how many units there are
-    share: int
-    units: tuple[str, str] | None  # keys and owners of units that are new, where these have keys
+    units: tuple[str, str, str] | None  # keys, owners and values of new units, where they have keys
     sets: tuple[str, ...]
     steps: tuple[Step, ...]
     words: tuple[tuple[tuple[str, ...], Hex64], ...]
@@ -128,18 +126,25 @@ def unpacked(text: str, size: int) -> BoolArray:
     return np.pad(bits, (0, size - len(bits))).astype(bool)
 
 
-def packed_keys(keys: Keys) -> str:
-    """Keys as text."""
-    return _text(keys.astype("<u8").tobytes())
+def packed_units(units: Units, known: int) -> tuple[str, str, str] | None:
+    """The units behind the first ones as text, where they have keys."""
+    if units.keys is None or units.owners is None or units.values is None:
+        return None
+    keys, owners = units.keys[known:].astype("<u8"), units.owners[known:].astype("<u8")
+    values = units.values[known:].astype("<f8")
+    return _text(keys.tobytes()), _text(owners.tobytes()), _text(values.tobytes())
 
 
 def with_units(units: Units, line: Line) -> Units:
     """The units once a line's new ones are among them."""
-    if line.units is None or units.keys is None or units.owners is None:
-        return Units(line.size, line.share)
-    keys, owners = (np.frombuffer(_bytes(text), dtype="<u8") for text in line.units)
-    known = np.concatenate((units.keys, keys)), np.concatenate((units.owners, owners))
-    return Units(line.size, line.share, *known)
+    if line.units is None:
+        return units
+    keys, owners, values = map(_bytes, line.units)
+    return units.with_more(
+        np.frombuffer(keys, dtype="<u8"),
+        np.frombuffer(owners, dtype="<u8"),
+        np.frombuffer(values, dtype="<f8"),
+    )
 
 
 def _text(content: bytes) -> str:

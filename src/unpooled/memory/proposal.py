@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import sha256
+from itertools import cycle
 
 import numpy as np
 
-from unpooled.maths.arrays import BoolArray
+from unpooled.errors import GateError
+from unpooled.maths.arrays import BoolArray, FloatArray
 from unpooled.memory.definition import Words, condition, definition
 from unpooled.memory.history import History, WouldDiffer
-from unpooled.memory.steps import Step, Tell, take
+from unpooled.memory.steps import Edges, Open, Step, Tell, take
+from unpooled.memory.tables import Part, Values, parts
 from unpooled.memory.units import Members, Units
 from unpooled.messages import CohortQuestion
 
@@ -42,6 +45,7 @@ class Draft:
     question: CohortQuestion
     k: int
     before: Remembered
+    values: Values
     history: History
     steps: tuple[Step, ...] = ()
     sets: tuple[BoolArray, ...] = ()
@@ -53,27 +57,35 @@ class Draft:
         What follows from earlier answers may be told again where no choice of words could have
         been made to find that out: without a condition, or under one that was answered before.
         """
-        known = words is not None and self.before.told.get(words) == digest(people)
+        if words is not None and self.before.told.get(words) == digest(people):
+            return self
         asked = condition(self.question.where)
-        repeats = not asked or known or asked in self.before.conditions
         history = self.history
         step = Tell(
             people=self.before.sets + len(self.sets),
             k=self.k,
             open_base=not asked or not (history.blocks or history.crossings),
-            repeats=repeats,
+            repeats=not asked or asked in self.before.conditions,
         )
-        told = take(history, step, people)
+        draft = self._take(step, people)
         named = () if words is None else ((words, digest(people)),)
-        if told is history:
-            return replace(self, words=(*self.words, *named))
-        return replace(
-            self,
-            history=told,
-            steps=(*self.steps, step),
-            sets=(*self.sets, people),
-            words=(*self.words, *named),
-        )
+        return replace(draft, words=(*self.words, *named))
+
+    def open(self, people: BoolArray) -> "Draft":
+        """The draft with a set ready to be told in a table; raises WouldDiffer."""
+        return self._take(Open(people=self.before.sets + len(self.sets), k=self.k), people)
+
+    def fix(self, block: int, edges: FloatArray) -> "Draft":
+        """The draft with a block's first table told; raises WouldDiffer."""
+        step = Edges(block=block, edges=tuple(edges.tolist()))
+        told = take(self.history, step, lambda _: np.zeros(0, dtype=bool), self.values)
+        return replace(self, history=told, steps=(*self.steps, step))
+
+    def _take(self, step: Step, people: BoolArray) -> "Draft":
+        told = take(self.history, step, lambda _: people, self.values)
+        if told is self.history:
+            return self
+        return replace(self, history=told, steps=(*self.steps, step), sets=(*self.sets, people))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,30 @@ class Proposal:
     people: Mapping[str, BoolArray]
     missing: Mapping[str, BoolArray]
     withheld: tuple[str, ...]
+    parts: Mapping[str, Sequence[Part]]  # group → block by block, where a table is asked for
+
+    def with_tables(self, told: Mapping[str, Sequence[FloatArray]]) -> "Proposal":
+        """The proposal once tables with these edges are told, for each part of a group or for all.
+
+        Raises GateError where an edge may not be told, WouldDiffer where new edges tell too much.
+        """
+        draft = self.draft
+        for group, tables in told.items():
+            parts = self.parts.get(group, ())
+            if len(tables) not in (1, len(parts)):
+                raise GateError("a table must speak for the people that are remembered")
+            for part, edges in zip(parts, cycle(tables), strict=False):
+                if part.edges is None:
+                    draft = draft.fix(part.block, edges)
+                elif not np.isin(edges, part.edges).all():
+                    raise GateError("a table may have only the edges that were told before")
+        return replace(self, draft=draft)
+
+    @property
+    def fixed_edges(self) -> frozenset[float]:
+        """Edges that were told before."""
+        fixed = (part.edges for parts in self.parts.values() for part in parts)
+        return frozenset(edge for edges in fixed if edges is not None for edge in edges.tolist())
 
     @property
     def variable(self) -> str:
@@ -113,25 +149,29 @@ def propose(
     k: int,
     before: Remembered,
     groups: Sequence[Group],
-    with_missing: bool = False,
+    values: Values,
+    *,
+    missing: bool = False,
+    table: int | None = None,
 ) -> Proposal:
     """Which groups may be answered: the largest first, so that small ones are withheld.
 
     People who are told in groups are told together too. Where that, assumed beforehand, lets more
-    groups be told than without it, it is.
+    groups be told than without it, it is. `table` is how many people a table needs, where one is
+    asked for.
     """
     groups = sorted(groups, key=lambda group: -len(group.present))
     people = {group.name: before.units.mask(group.present) for group in groups}
-    draft = Draft(question, k, before, before.history)
-    found = _tell_groups(draft, people)
+    draft = Draft(question, k, before, values, before.history)
+    found = _tell_groups(draft, people, table)
     if found.withheld and len(people) > 1:
         try:
             together = draft.tell(reduce(np.logical_or, people.values()), None)
-            again = _tell_groups(together, people)
+            again = _tell_groups(together, people, table)
         except WouldDiffer:
             again = found
         found = again if len(again.withheld) < len(found.withheld) else found
-    return _tell_missing(found, groups) if with_missing else found
+    return _tell_missing(found, groups) if missing else found
 
 
 def digest(people: BoolArray) -> bytes:
@@ -139,15 +179,21 @@ def digest(people: BoolArray) -> bytes:
     return sha256(np.packbits(people).tobytes().rstrip(b"\0")).digest()
 
 
-def _tell_groups(draft: Draft, people: Mapping[str, BoolArray]) -> Proposal:
-    told, withheld = {}, []
+def _tell_groups(draft: Draft, people: Mapping[str, BoolArray], table: int | None) -> Proposal:
+    told, withheld, found = {}, [], {}
     for name, mask in people.items():
         try:
-            draft = draft.tell(mask, definition(draft.question, name))
-            told[name] = mask
+            more = draft.tell(mask, definition(draft.question, name))
+            if table is not None:
+                more = more.open(mask)
+                found[name] = parts(more.history, mask)
+                if any(np.count_nonzero(part.people) < table for part in found[name]):
+                    raise WouldDiffer
         except WouldDiffer:
             withheld.append(name)
-    return Proposal(draft, told, {}, tuple(withheld))
+        else:
+            draft, told[name] = more, mask
+    return Proposal(draft, told, {}, tuple(withheld), found)
 
 
 def _tell_missing(found: Proposal, groups: Sequence[Group]) -> Proposal:

@@ -2,6 +2,9 @@
 
 from typing import assert_never
 
+import numpy as np
+
+from unpooled.maths.arrays import FloatArray
 from unpooled.messages import (
     Aggregate,
     Catalogue,
@@ -9,6 +12,7 @@ from unpooled.messages import (
     CenterTable,
     CohortQuestion,
     GroupRanks,
+    JoinQuestion,
     LatticeTables,
     Losses,
     Moments,
@@ -60,6 +64,25 @@ def people_told(aggregate: Aggregate, question: Question) -> dict[str, int]:
             return {group.group: group.n for group in aggregate.groups}
         case _:
             assert_never(aggregate)
+
+
+def edges_told(aggregate: Aggregate, question: Question) -> dict[str, list[FloatArray]]:
+    """Group → the edges of its tables; nothing where there are none."""
+    match aggregate:
+        case CenterTable():
+            return {group.group: [np.array(aggregate.edges)] for group in aggregate.groups}
+        case CenterJoin():
+            assert isinstance(question, JoinQuestion)  # judged before
+            edges = np.union1d(question.edges, aggregate.splits)
+            spans = {group.group: np.cumsum(group.spans[:-1]) for group in aggregate.groups}
+            return {name: [edges[ends.astype(np.int64) - 1]] for name, ends in spans.items()}
+        case LatticeTables():
+            return {
+                group.group: [np.array(table.edges) for table in group.tables]
+                for group in aggregate.groups
+            }
+        case _:
+            return {}
 
 
 def missing_told(aggregate: Aggregate) -> dict[str, int]:

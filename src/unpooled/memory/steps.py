@@ -1,5 +1,6 @@
 """How a history grows: small steps, which a file keeps and a center takes again when it starts."""
 
+from collections.abc import Callable
 from typing import assert_never
 
 import msgspec
@@ -7,6 +8,7 @@ import numpy as np
 
 from unpooled.maths.arrays import BoolArray
 from unpooled.memory.history import History
+from unpooled.memory.tables import Values, opened, parted, with_edges
 
 
 class Tell(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="tell"):
@@ -18,23 +20,33 @@ class Tell(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="tell"):
     repeats: bool
 
 
-Step = Tell
+class Open(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="open"):
+    """A set was made ready to be told in a table."""
+
+    people: int
+    k: int
 
 
-def take(history: History, step: Step, people: BoolArray) -> History:
-    """The history after one more step, about these people."""
+class Edges(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="edges"):
+    """The first table of a block was told."""
+
+    block: int
+    edges: tuple[float, ...]
+
+
+Step = Tell | Open | Edges
+
+
+def take(history: History, step: Step, sets: Callable[[int], BoolArray], values: Values) -> History:
+    """The history after one more step; `sets` gives the people of a set, among all there are."""
     match step:
         case Tell():
-            return history.tell(
-                padded(people, len(history.block)),
-                step.k,
-                open_base=step.open_base,
-                repeats=step.repeats,
+            return parted(history, values).tell(
+                sets(step.people), step.k, open_base=step.open_base, repeats=step.repeats
             )
+        case Open():
+            return opened(history, sets(step.people), step.k)
+        case Edges():
+            return with_edges(history, step.block, np.array(step.edges), values)
         case _:
             assert_never(step)
-
-
-def padded(people: BoolArray, size: int) -> BoolArray:
-    """The set among people who came later."""
-    return people if len(people) == size else np.pad(people, (0, size - len(people)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unpooled.maths.arrays import BoolArray, IntArray
+from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 
 Keys = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]  # per person: a block, a cell, a row of a table
@@ -23,6 +23,7 @@ class Members:
 
     keys: IntArray | Keys
     owners: Keys | None = None
+    values: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -30,7 +31,8 @@ class Members:
     def among(self, places: IntArray) -> "Members":
         """Those at these places."""
         owners = None if self.owners is None else self.owners[places]
-        return Members(self.keys[places], owners)
+        values = None if self.values is None else self.values[places]
+        return Members(self.keys[places], owners, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +43,33 @@ class Units:
     share: int = 1
     keys: Keys | None = None
     owners: Keys | None = None
+    values: FloatArray | None = None
 
     @classmethod
     def of_persons(cls) -> "Units":
         """Nobody yet; units come with the questions."""
         nobody = np.zeros(0, dtype=np.uint64)
-        return cls(0, 1, nobody, nobody)
+        return cls(0, 1, nobody, nobody, np.zeros(0))
 
     def including(self, people: Sequence[Members]) -> "Units":
         """The same with those that were not known before, behind the others."""
-        if self.keys is None or self.owners is None:
+        if self.keys is None or self.owners is None or self.values is None:
             return self
         keys = np.concatenate([some.keys for some in people])
         owners = np.concatenate([some.owners for some in people if some.owners is not None])
+        values = np.concatenate([some.values for some in people if some.values is not None])
         new, first = np.unique(keys, return_index=True)
-        unknown = ~np.isin(new, self.keys)
-        known = np.concatenate((self.keys, new[unknown]))
-        owned = np.concatenate((self.owners, owners[first[unknown]]))
+        unknown = first[~np.isin(new, self.keys)]
+        return self.with_more(keys[unknown].astype(np.uint64), owners[unknown], values[unknown])
+
+    def with_more(self, keys: Keys, owners: Keys, values: FloatArray) -> "Units":
+        """The same with these behind the others."""
+        if self.keys is None or self.owners is None or self.values is None:
+            return self
+        owned = np.concatenate((self.owners, owners))
         share = int(np.unique(owned, return_counts=True)[1].max(initial=1))
-        return Units(len(known), share, known, owned)
+        known = np.concatenate((self.keys, keys))
+        return Units(len(known), share, known, owned, np.concatenate((self.values, values)))
 
     def mask(self, members: Members) -> BoolArray:
         """Which units these are.

@@ -1,0 +1,131 @@
+"""Tables in a history: blocks get edges once, for good; sets that cross them are told by runs.
+
+The first table of people of whom no table was told makes them a block of its own, with edges of its
+own. A set that crosses a block with edges is told by *runs* of its cells, chosen once, each with K
+pairs of twins. A block, a union of blocks, and what follows from sets with runs are told at all
+edges that they have in common: that is a sum of told numbers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
+from unpooled.maths.binning import Rule, cut
+from unpooled.memory.history import Block, History, WouldDiffer
+
+Values = Callable[[], FloatArray]  # the value of each person, NaN where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """People of a set in one block, and the edges they may be told at; None: none is fixed yet."""
+
+    block: int
+    people: BoolArray
+    edges: FloatArray | None
+
+
+def parted(history: History, values: Values) -> History:
+    """The same with every person of a block in a cell of it; until asked for, that waits."""
+    waiting = [b for b, block in enumerate(history.blocks) if not block.parted]
+    if not waiting:
+        return history
+    value, cell, blocks = values(), history.cell.copy(), list(history.blocks)
+    for b in waiting:
+        block, people = blocks[b], np.flatnonzero(history.block == b)
+        assert block.edges is not None
+        cell[people] = block.first + np.searchsorted(block.edges, value[people])
+        blocks[b] = replace(block, parted=True)
+    return history.rebased(history.block, cell, tuple(blocks))
+
+
+def with_edges(history: History, b: int, edges: FloatArray, values: Values) -> History:
+    """The same once a table of a block was told; raises where that tells too much of others."""
+    blocks = list(history.blocks)
+    blocks[b] = Block(history.free_cell, edges, parted=False)
+    told = replace(history, blocks=tuple(blocks))
+    return parted(told, values) if history.crossings else told
+
+
+def opened(history: History, people: BoolArray, k: int) -> History:
+    """The same, ready to tell a table of a set that was told as a whole."""
+    history = _gathered(history, people, k)
+    found = history.combination(history.atoms.inside(people))
+    if found is None:
+        raise WouldDiffer
+    for place in np.flatnonzero(found).tolist():
+        if history.crossings[place].run is None:
+            history = history.with_runs(place, _runs(history, place))
+    return history
+
+
+def parts(history: History, people: BoolArray) -> list[Part]:
+    """The set block by block, with the edges at which it may be told."""
+    found = history.combination(history.atoms.inside(people))
+    if found is None:
+        raise WouldDiffer
+    places = np.flatnonzero(found).tolist()
+    told = []
+    for b in np.unique(history.block[people]).tolist():
+        block = history.blocks[b]
+        edges = block.edges
+        if edges is not None:
+            cells = np.arange(block.first, block.first + len(edges) + 1)
+            ends = np.ones(len(edges), dtype=bool)
+            for place in places:
+                run = history.crossings[place].run
+                own = run[cells] if run is not None and cells[-1] < len(run) else cells * 0
+                if own.any():  # else the set is all or nothing in every cell
+                    ends &= own[1:] != own[:-1]
+            edges = edges[ends]
+        told.append(Part(b, people & (history.block == b), edges))
+    return told
+
+
+def _gathered(history: History, people: BoolArray, k: int) -> History:
+    """People of whom no table was told become one block: their old blocks, sets that cross it."""
+    bare = np.array([block.edges is None for block in history.blocks] + [True])  # [-1]: in none
+    free = people & bare[history.block]
+    touched = np.unique(history.block[free]).tolist()
+    if not touched or (len(touched) == 1 and _is_block(history, free, touched[0])):
+        return history
+    if np.count_nonzero(free) < k:
+        raise WouldDiffer
+    block, cell, blocks = history.block.copy(), history.cell.copy(), history.blocks
+    before = [history.block == b for b in touched if b >= 0]
+    for old in before:
+        rest = old & ~free
+        if np.count_nonzero(rest) < history.k:
+            block[rest], cell[rest] = -1, 0
+    block[free], cell[free] = len(blocks), history.free_cell
+    return history.rebased(block, cell, (*blocks, Block(history.free_cell)), before)
+
+
+def _is_block(history: History, people: BoolArray, b: int) -> bool:
+    return b >= 0 and np.count_nonzero(people) == np.count_nonzero(history.block == b)
+
+
+def _runs(history: History, place: int) -> IntArray:
+    """Runs of cells for a crossing set, each with enough pairs of twins; cell → run, 0: no run."""
+    atoms = history.atoms
+    inside = atoms.count * atoms.sets[:, place]
+    cells, pairs = atoms.twins(inside, place)
+    size = history.free_cell
+    twins = np.bincount(cells, pairs, size).astype(np.int64)
+    held, own = np.bincount(atoms.cell, atoms.count, size), np.bincount(atoms.cell, inside, size)
+    run = np.zeros(size, dtype=np.int64)
+    needed = history.k * history.share
+    for block in history.blocks:
+        if block.edges is None:
+            continue
+        here = slice(block.first, block.first + len(block.edges) + 1)
+        if np.all((own[here] == 0) | (own[here] == held[here])):
+            continue
+        if twins[here].sum() < needed:
+            raise WouldDiffer
+        at = np.repeat(np.arange(len(block.edges) + 1, dtype=np.float64), twins[here])
+        ends = cut([at], Rule(needed)).below
+        run[here] = run.max() + 1 + np.searchsorted(ends, np.arange(len(block.edges) + 1))
+    return run
