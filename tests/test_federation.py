@@ -100,8 +100,9 @@ def test_asking_twice_gives_the_same_bytes(fed: Federation) -> None:
     assert [release.payload for release in fed.releases][-len(once) :] == once
 
 
-def test_max_bins_bounds_the_table(fed: Federation) -> None:
+def test_max_bins_bounds_the_table(frames: dict[str, pl.DataFrame]) -> None:
     for most in (1, 2, 5, 8):
+        fed = Federation.local(frames, k=10, seed=1)  # one that told no edges yet
         bins = fed.table("los", by="arm", max_bins=most).table.bins
         assert max(1, most // 2) <= bins <= most
     with pytest.raises(InputError, match="max_bins must be a whole number of at least 1, got 0"):

@@ -64,10 +64,9 @@ def _told_edges(values: Sequence[FloatArray], parts: Parts, rule: Rule) -> Float
     fixed = [fixed_edges(own) for own in parts.values()]
     common = reduce(np.intersect1d, [edges for edges in fixed if edges is not None])
     new = [p.values for own in parts.values() if len(own) > 1 for p in own if p.edges is None]
-    edges = coarsen([*values, *new], common, rule)
-    if not len(edges) and max(map(len, values)) >= 2 * rule.k:
+    if not len(common):
         raise RefusedQuestion(Reason.WOULD_DIFFER, limit=rule.k)
-    return edges
+    return coarsen([*values, *new], common, rule)
 
 
 def summarise_join(
@@ -106,9 +105,9 @@ def _join_again(
     if any(len(own) > 1 and any(part.edges is None for part in own) for own in parts.values()):
         raise RefusedQuestion(Reason.WOULD_DIFFER, limit=rule.k)
     joined = join_again(values, interior, fixed, rule, weight, question.room)
-    for people, edges, pools in zip(values, fixed, joined.pools, strict=True):
-        if edges is not None and len(people) >= 2 * rule.k and len(pools.counts) == 1:
-            raise RefusedQuestion(Reason.WOULD_DIFFER, limit=rule.k)
+    told = np.union1d(interior, joined.splits)
+    if not all(edges is None or np.isin(edges, told).any() for edges in fixed):
+        raise RefusedQuestion(Reason.WOULD_DIFFER, limit=rule.k)
     return joined
 
 

@@ -1,7 +1,7 @@
 """People with the same history, counted: the table that every judgement is made on.
 
-Two people are *twins* before a set if no cell and no earlier set tells them apart. A row of the
-table stands for all people of one cell with the same membership in every crossing set; rows are
+Two people are *twins* before a set if no cell and no earlier set tells them apart. A column of the
+table stands for all people of one cell with the same membership in every crossing set; columns are
 ordered by cell and then by the sets, first set first, so that those who agree on the first sets are
 neighbours.
 """
@@ -14,20 +14,26 @@ from unpooled.maths.arrays import BoolArray, IntArray
 from unpooled.memory.units import Places
 
 NOWHERE = 0  # the cell of people that no block holds
+_OTHER_CELL = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Atoms:
-    """`of[i]` is the row of person i; the other arrays have an entry per row."""
+    """`of[i]` is the column of person i; the other arrays have an entry per column.
+
+    `agrees` says in how many of the first sets a column is like the one before it, -1 where that
+    lies in another cell.
+    """
 
     of: Places
     cell: IntArray
-    sets: BoolArray  # a column per crossing set
+    sets: BoolArray  # a row per crossing set
     count: IntArray
+    agrees: IntArray
 
     @classmethod
     def by_cell(cls, cell: Places) -> "Atoms":
-        """Before any crossing set: a row per cell.
+        """Before any crossing set: a column per cell.
 
         Examples
         --------
@@ -35,37 +41,44 @@ class Atoms:
         array([1, 2])
         """
         count = np.bincount(cell)
-        rows = np.flatnonzero(count)
+        held = np.flatnonzero(count)
         place = np.zeros(len(count), dtype=np.int32)
-        place[rows] = np.arange(len(rows), dtype=np.int32)
-        return cls(place[cell], rows, np.zeros((len(rows), 0), dtype=bool), count[rows])
+        place[held] = np.arange(len(held), dtype=np.int32)
+        nothing = np.zeros((0, len(held)), dtype=bool)
+        return cls(place[cell], held, nothing, count[held], np.full(len(held), _OTHER_CELL))
 
     def inside(self, people: BoolArray) -> IntArray:
-        """How many people of each row belong to a set."""
+        """How many people of each column belong to a set."""
         return np.bincount(self.of[people], minlength=len(self.count))
 
     def with_set(self, people: BoolArray, inside: IntArray, place: int) -> "Atoms":
-        """The table with one more set, as the column `place`."""
+        """The table with one more set, as the row `place`."""
         halves = np.stack((self.count - inside, inside), axis=1).ravel()
         held = np.flatnonzero(halves)
-        row, side = held >> 1, (held & 1).astype(bool)
-        sets = np.insert(self.sets[row], place, side, axis=1)
-        cell, count = self.cell[row], halves[held]
-        order = np.arange(len(held))
-        if place < self.sets.shape[1]:
-            order = np.lexsort((*sets.T[::-1], cell))
+        column, side = held >> 1, (held & 1).astype(bool)
+        run = np.cumsum(self.agrees < place)[column]
+        order = np.lexsort((side, run))  # stable: what agrees otherwise keeps its order
+        column, side, run = column[order], side[order], run[order]
+        agrees = np.full(len(order), place)  # the two sides of a run agree up to here
+        agrees[0] = _OTHER_CELL
+        later = np.flatnonzero((run[1:] != run[:-1]) | (side[1:] == side[:-1])) + 1
+        agrees[later] = self._agreement(column[later - 1], column[later])
+        agrees[later] += run[later] == run[later - 1]  # in the new set as well
         position = np.zeros(len(halves), dtype=np.int32)
         position[held[order]] = np.arange(len(held), dtype=np.int32)
+        sets = np.insert(self.sets[:, column], place, side, axis=0)
         of = position[self.of * 2 + people]
-        return Atoms(of, cell[order], sets[order], count[order])
+        return Atoms(of, self.cell[column], sets, halves[held[order]], agrees)
+
+    def _agreement(self, earlier: IntArray, later: IntArray) -> IntArray:
+        """In how many of the first sets two columns are alike."""
+        ranges = np.stack((earlier + 1, later + 1), axis=1).ravel()
+        padded = np.append(self.agrees, 0)
+        return np.asarray(np.minimum.reduceat(padded, ranges)[::2]) if len(ranges) else ranges
 
     def starts(self, sets: int) -> IntArray:
-        """The first row of each run of people who share cell and membership in the first sets."""
-        new = np.ones(len(self.cell), dtype=bool)
-        new[1:] = self.cell[1:] != self.cell[:-1]
-        if sets:
-            new[1:] |= (self.sets[1:, :sets] != self.sets[:-1, :sets]).any(axis=1)
-        return np.flatnonzero(new)
+        """The first of each run of columns that share cell and membership in the first sets."""
+        return np.flatnonzero(self.agrees < sets)
 
     def twins(self, inside: IntArray, sets: int) -> tuple[IntArray, IntArray]:
         """Pairs of twins before the set `sets` of which one belongs to it, and their cells."""

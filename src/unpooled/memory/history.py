@@ -20,6 +20,8 @@ from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.memory.atoms import NOWHERE, Atoms
 from unpooled.memory.units import Places
 
+_MOST_CROSSINGS = 100  # of one variable; bounds time and memory
+_TRIES = 10  # places in the order that are tried for a set
 _EXACT = 1e-6  # how close a combination must come to a set, person by person
 
 
@@ -107,12 +109,14 @@ class History:
         wanted -= np.where(told, wanted[first], 0.0)
         if not self.crossings:
             return None if wanted.any() else np.zeros(0)
-        sets = atoms.sets.astype(np.float64)
-        sets -= np.where(told[:, None], sets[first], 0.0)
-        solved = np.linalg.lstsq(sets.T @ sets, sets.T @ wanted, rcond=None)[0]
+        signs = atoms.sets.astype(np.int8)
+        signs -= np.where(told, signs[:, first], 0).astype(np.int8)
+        equations = np.unique(np.vstack((signs, wanted.astype(np.int8))), axis=1).astype(np.float64)
+        sets, wanted = equations[:-1], equations[-1]
+        solved = np.linalg.lstsq(sets @ sets.T, sets @ wanted, rcond=None)[0]
         found = np.asarray(solved, dtype=np.float64)
         found[np.abs(found) < _EXACT] = 0.0
-        return found if np.abs(sets @ found - wanted).max() < _EXACT else None
+        return found if np.abs(found @ sets - wanted).max() < _EXACT else None
 
     def with_block(self, people: BoolArray) -> "History":
         """The same with a new block of people of whom nothing was told before."""
@@ -184,10 +188,13 @@ class History:
         self, people: BoolArray, inside: IntArray, k: int, run: IntArray | None = None
     ) -> "History":
         """Add a crossing set, as late in the order as its twins and those of the others allow."""
-        crossing = Crossing(people, run)
+        crossing, tries = Crossing(people, run), _TRIES
         for place in range(len(self.crossings), -1, -1):
             if self.atoms.twins(inside, place)[1].sum() < k * self.share:
                 continue
+            if len(self.crossings) == _MOST_CROSSINGS or not tries:
+                break
+            tries -= 1
             crossings = (*self.crossings[:place], crossing, *self.crossings[place:])
             atoms = self.atoms.with_set(people, inside, place)
             told = replace(self, crossings=crossings, atoms=atoms)
@@ -202,7 +209,7 @@ class History:
     def _check_twins(self, place: int, k: int) -> None:
         """Raise unless each run that was told of a crossing set has enough pairs of twins."""
         atoms, run = self.atoms, self.crossings[place].run
-        cells, pairs = atoms.twins(atoms.count * atoms.sets[:, place], place)
+        cells, pairs = atoms.twins(atoms.count * atoms.sets[place], place)
         needed = k * self.share
         if run is None:
             if pairs.sum() < needed:

@@ -59,13 +59,13 @@ class Draft:
         """
         if words is not None and self.before.told.get(words) == digest(people):
             return self
-        asked = condition(self.question.where)
+        asked, before = condition(self.question.where), self.before
         history = self.history
         step = Tell(
-            people=self.before.sets + len(self.sets),
+            people=before.sets + len(self.sets),
             k=self.k,
             open_base=not asked or not (history.blocks or history.crossings),
-            repeats=not asked or asked in self.before.conditions,
+            repeats=not asked or asked in before.conditions or asked in before.told,
         )
         draft = self._take(step, people)
         named = () if words is None else ((words, digest(people)),)
@@ -110,7 +110,7 @@ class Proposal:
                 raise GateError("a table must speak for the people that are remembered")
             for part, edges in zip(parts, cycle(tables), strict=False):
                 if part.edges is None:
-                    draft = draft.fix(part.block, edges)
+                    draft = draft.fix(part.block, edges) if len(edges) else draft
                 elif not np.isin(edges, part.edges).all():
                     raise GateError("a table may have only the edges that were told before")
         return replace(self, draft=draft)

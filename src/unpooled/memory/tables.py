@@ -110,7 +110,7 @@ def _is_block(history: History, people: BoolArray, b: int) -> bool:
 def _runs(history: History, place: int) -> IntArray:
     """Runs of cells for a crossing set, each with enough pairs of twins; cell → run, 0: no run."""
     atoms = history.atoms
-    inside = atoms.count * atoms.sets[:, place]
+    inside = atoms.count * atoms.sets[place]
     cells, pairs = atoms.twins(inside, place)
     size = history.free_cell
     twins = np.bincount(cells, pairs, size).astype(np.int64)
