@@ -35,8 +35,7 @@ def rows() -> Iterator[Row]:
     fresh = _memory(source)
     _tell_table(fresh, source)
     answered = _tell_earlier(memory, source)
-    values = source.values("crp")
-    new = values * 0 + np.random.default_rng(9).random(PEOPLE) < 0.3
+    new = np.random.default_rng(9).random(PEOPLE) < 0.3
     for name, state in (("a table", fresh), (f"a table and {EARLIER:,} questions", memory)):
         ratio = side_by_side(
             lambda state=state: _ask(state, source, "new > 1", new),  # type: ignore[misc]

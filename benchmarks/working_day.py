@@ -52,7 +52,7 @@ QUESTIONS: dict[str, Ask] = {
     "describe los of the old": lambda fed: fed.describe("los", where="age >= 65"),
     "compare los by sex": lambda fed: fed.compare("los", by="sex"),
 }
-METHOD, TABLE, BY_TABLE = "yj-table", "chain", "table"
+METHOD, TABLE, BY_TABLE = "parallel", "parallel", "parallel"
 
 
 def federation(seed: int = 1) -> Federation:
