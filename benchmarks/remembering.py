@@ -73,7 +73,7 @@ def _memory(source: Source) -> Memory:
 def _propose(
     memory: Memory, source: Source, question: CohortQuestion, people: BoolArray | IntArray
 ) -> Proposal:
-    members = Members(np.flatnonzero(people).astype(np.int32))
+    members = Members(np.flatnonzero(people))
     group = Group("all", members, Members(members.keys[:0]))
     table = 10 if isinstance(question, TableQuestion) else None
     units = units_of(source, Policy())
@@ -120,6 +120,6 @@ def _tell_earlier(memory: Memory, source: Source) -> int:
 def _megabytes(memory: Memory) -> float:
     gc.collect()
     known = memory._variables["crp"]
-    arrays = [known.history.block, known.history.cell, known.history.atoms.of]
-    arrays += [known.history.atoms.sets, *(c.people for c in known.history.crossings)]
-    return sum(array.nbytes for array in arrays) / 1e6
+    history, atoms = known.history, known.history.atoms
+    size = history.block.nbytes + history.cell.nbytes + atoms.of.nbytes + atoms.sets.nbytes
+    return (size + sum(crossing.people.nbytes for crossing in history.crossings)) / 1e6

@@ -19,6 +19,8 @@ from unpooled.errors import RefusedError
 
 HOSPITALS = {"Haifa": 700, "Lausanne": 400, "Bern": 250, "Porto": 120, "Ghent": 60}
 
+METHOD = "parallel"
+
 Ask = Callable[[Federation], Any]
 QUESTIONS: dict[str, Ask] = {
     "describe crp": lambda fed: fed.describe("crp"),
@@ -26,7 +28,7 @@ QUESTIONS: dict[str, Ask] = {
     "compare crp by arm": lambda fed: fed.compare("crp", by="arm"),
     "quantiles of crp by arm": lambda fed: fed.quantiles("crp", by="arm", method=METHOD),
     "quantiles of crp": lambda fed: fed.quantiles("crp", method=METHOD),
-    "table of crp by arm": lambda fed: fed.table("crp", by="arm", method=TABLE),
+    "table of crp by arm": lambda fed: fed.table("crp", by="arm", method=METHOD),
     "describe crp by sex": lambda fed: fed.describe("crp", by="sex"),
     "compare crp by sex": lambda fed: fed.compare("crp", by="sex"),
     "quantiles of crp by sex": lambda fed: fed.quantiles("crp", by="sex", method=METHOD),
@@ -40,19 +42,18 @@ QUESTIONS: dict[str, Ask] = {
     "describe ldl": lambda fed: fed.describe("ldl"),
     "quantiles of ldl": lambda fed: fed.quantiles("ldl", method=METHOD),
     "compare ldl by arm": lambda fed: fed.compare("ldl", by="arm"),
-    "table of ldl by sex": lambda fed: fed.table("ldl", by="sex", method=TABLE),
+    "table of ldl by sex": lambda fed: fed.table("ldl", by="sex", method=METHOD),
     "compare ldl by sex": lambda fed: fed.compare("ldl", by="sex"),
     "describe ldl of the old by sex": lambda fed: fed.describe("ldl", by="sex", where="age >= 65"),
     "quantiles of ldl by arm": lambda fed: fed.quantiles("ldl", by="arm", method=METHOD),
     "describe los by sex": lambda fed: fed.describe("los", by="sex"),
     "describe los": lambda fed: fed.describe("los"),
-    "compare los by arm, by table": lambda fed: fed.compare("los", by="arm", method=BY_TABLE),
+    "compare los by arm, by table": lambda fed: fed.compare("los", by="arm", method=METHOD),
     "quantiles of los by sex": lambda fed: fed.quantiles("los", by="sex", method=METHOD),
-    "table of los": lambda fed: fed.table("los", method=TABLE),
+    "table of los": lambda fed: fed.table("los", method=METHOD),
     "describe los of the old": lambda fed: fed.describe("los", where="age >= 65"),
     "compare los by sex": lambda fed: fed.compare("los", by="sex"),
 }
-METHOD, TABLE, BY_TABLE = "parallel", "parallel", "parallel"
 
 
 def federation(seed: int = 1) -> Federation:

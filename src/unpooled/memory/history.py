@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.memory.atoms import NOWHERE, Atoms
@@ -23,6 +24,12 @@ from unpooled.memory.units import Places
 _MOST_CROSSINGS = 100  # of one variable; bounds time and memory
 _TRIES = 10  # places in the order that are tried for a set
 _EXACT = 1e-6  # how close a combination must come to a set, person by person
+
+
+Term = tuple[int, int | None]  # the place of a crossing set, and a block
+Terms = tuple[Term, ...]
+REST = -2
+SignArray = npt.NDArray[np.int8]
 
 
 class WouldDiffer(Exception):  # noqa: N818 - not an error of the program but a judgement
@@ -44,6 +51,7 @@ class Block:
     first: int  # its cells are numbered from here
     edges: FloatArray | None = None
     parted: bool = True  # whether its people are in their cells yet
+    assumed: bool = False  # what was left of other blocks: not told, but taken to be
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +106,12 @@ class History:
                 raise
         return self.with_block(fresh).tell(people, k, open_base=False, repeats=repeats)
 
-    def combination(self, inside: IntArray) -> FloatArray | None:
-        """The crossing sets' coefficients in a combination of told sets that gives this one."""
+    def combination(self, inside: IntArray) -> Terms | None:
+        """The crossing sets in a combination of told sets that gives this one; None: there is none.
+
+        A set that was told by runs counts block by block, since its part in a block is a sum of
+        runs, and REST is what it has in no run; the block is None for one told as a whole.
+        """
         atoms = self.atoms
         if np.any((inside > 0) & (inside < atoms.count)):
             return None
@@ -107,16 +119,35 @@ class History:
         told = atoms.cell != NOWHERE  # nowhere, no cell can be added
         wanted = (inside > 0).astype(np.float64)
         wanted -= np.where(told, wanted[first], 0.0)
-        if not self.crossings:
-            return None if wanted.any() else np.zeros(0)
-        signs = atoms.sets.astype(np.int8)
-        signs -= np.where(told, signs[:, first], 0).astype(np.int8)
-        equations = np.unique(np.vstack((signs, wanted.astype(np.int8))), axis=1).astype(np.float64)
-        sets, wanted = equations[:-1], equations[-1]
-        solved = np.linalg.lstsq(sets @ sets.T, sets @ wanted, rcond=None)[0]
-        found = np.asarray(solved, dtype=np.float64)
-        found[np.abs(found) < _EXACT] = 0.0
-        return found if np.abs(found @ sets - wanted).max() < _EXACT else None
+        terms, sets = self._terms()
+        if not terms:
+            return None if wanted.any() else ()
+        sets -= np.where(told, sets[:, first], 0).astype(np.int8)
+        found = _solve(sets, wanted)
+        return None if found is None else tuple(terms[i] for i in np.flatnonzero(found).tolist())
+
+    def _terms(self) -> tuple[list[Term], SignArray]:
+        """What can be added to cells, and who is in it."""
+        terms: list[Term] = []
+        rows = []
+        owner = np.full(self.free_cell, -1)
+        for b, block in enumerate(self.blocks):
+            owner[block.first : block.first + len(_no_edges(block)) + 1] = b
+        at = owner[self.atoms.cell]
+        for place, (crossing, members) in enumerate(
+            zip(self.crossings, self.atoms.sets, strict=True)
+        ):
+            inside = members.astype(np.int8)
+            if crossing.run is None:
+                terms.append((place, None))
+                rows.append(inside)
+                continue
+            run = np.pad(crossing.run, (0, max(self.free_cell - len(crossing.run), 0)))
+            part = np.where(run[self.atoms.cell] > 0, at, REST)
+            for b in np.unique(part[members]).tolist():
+                terms.append((place, b))
+                rows.append(inside * (part == b))
+        return terms, np.array(rows, dtype=np.int8)
 
     def with_block(self, people: BoolArray) -> "History":
         """The same with a new block of people of whom nothing was told before."""
@@ -170,6 +201,14 @@ class History:
             return NOWHERE + 1
         return max(b.first + (0 if b.edges is None else len(b.edges)) for b in self.blocks) + 1
 
+    def is_whole(self, place: int, cells: IntArray) -> bool:
+        """Whether a crossing set has all or none of the people in each of these cells."""
+        atoms = self.atoms
+        here = np.isin(atoms.cell, cells)
+        own = np.bincount(atoms.cell[here], (atoms.count * atoms.sets[place])[here])
+        held = np.bincount(atoms.cell[here], atoms.count[here])
+        return bool(np.all((own == 0) | (own == held)))
+
     def _whole_cells(self, people: BoolArray) -> bool:
         found = np.bincount(self.cell[people], minlength=self.free_cell)
         held = np.bincount(self.cell, minlength=self.free_cell)
@@ -180,7 +219,7 @@ class History:
         found = self.combination(inside)
         if found is None:
             return self._cross(crossing.people, inside, self.k, crossing.run)
-        if found.any() and crossing.run is not None:
+        if found and crossing.run is not None:
             raise WouldDiffer  # its runs need not follow from the runs of others
         return self
 
@@ -221,6 +260,22 @@ class History:
         told[0] = runs[0] > 0  # cells in no run: everything there follows from the cells
         if np.any(told & (runs < needed)):
             raise WouldDiffer
+
+
+def _no_edges(block: Block) -> FloatArray:
+    return np.zeros(0) if block.edges is None else block.edges
+
+
+def _solve(sets: SignArray, wanted: FloatArray) -> FloatArray | None:
+    """Coefficients of the rows that give the wanted one exactly, or None."""
+    random = np.random.default_rng(0).integers(-(2**40), 2**40, len(sets) + 1)
+    keys = random[:-1] @ sets.astype(np.int64) + random[-1] * wanted.astype(np.int64)
+    distinct = np.unique(keys, return_index=True)[1]
+    few, right = sets[:, distinct].astype(np.float64), wanted[distinct]
+    solved = np.linalg.lstsq(few @ few.T, few @ right, rcond=None)[0]
+    found = np.asarray(solved, dtype=np.float64)
+    found[np.abs(found) < _EXACT] = 0.0
+    return found if np.abs(found @ sets - wanted).max() < _EXACT else None
 
 
 def _runs(starts: IntArray, end: int) -> tuple[IntArray, IntArray]:

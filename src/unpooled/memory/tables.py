@@ -13,7 +13,7 @@ import numpy as np
 
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.binning import Rule, cut
-from unpooled.memory.history import Block, History, WouldDiffer
+from unpooled.memory.history import REST, Block, History, WouldDiffer
 
 Values = Callable[[], FloatArray]  # the value of each person, NaN where there is none
 
@@ -55,8 +55,8 @@ def opened(history: History, people: BoolArray, k: int) -> History:
     found = history.combination(history.atoms.inside(people))
     if found is None:
         raise WouldDiffer
-    for place in np.flatnonzero(found).tolist():
-        if history.crossings[place].run is None:
+    for place, block in found:
+        if block is None:
             history = history.with_runs(place, _runs(history, place))
     return history
 
@@ -66,7 +66,6 @@ def parts(history: History, people: BoolArray) -> list[Part]:
     found = history.combination(history.atoms.inside(people))
     if found is None:
         raise WouldDiffer
-    places = np.flatnonzero(found).tolist()
     told = []
     for b in np.unique(history.block[people]).tolist():
         block = history.blocks[b]
@@ -74,11 +73,13 @@ def parts(history: History, people: BoolArray) -> list[Part]:
         if edges is not None:
             cells = np.arange(block.first, block.first + len(edges) + 1)
             ends = np.ones(len(edges), dtype=bool)
-            for place in places:
+            for place in [place for place, own in found if own == REST]:
+                if not history.is_whole(place, cells):
+                    raise WouldDiffer
+            for place in [place for place, own in found if own == b]:
                 run = history.crossings[place].run
-                own = run[cells] if run is not None and cells[-1] < len(run) else cells * 0
-                if own.any():  # else the set is all or nothing in every cell
-                    ends &= own[1:] != own[:-1]
+                assert run is not None
+                ends &= np.diff(run[cells]) != 0
             edges = edges[ends]
         told.append(Part(b, people & (history.block == b), edges))
     return told
@@ -93,12 +94,16 @@ def _gathered(history: History, people: BoolArray, k: int) -> History:
         return history
     if np.count_nonzero(free) < k:
         raise WouldDiffer
-    block, cell, blocks = history.block.copy(), history.cell.copy(), history.blocks
-    before = [history.block == b for b in touched if b >= 0]
-    for old in before:
+    block, cell = history.block.copy(), history.cell.copy()
+    blocks, before = list(history.blocks), []
+    for b in [b for b in touched if b >= 0]:
+        old = history.block == b
         rest = old & ~free
         if np.count_nonzero(rest) < history.k:
             block[rest], cell[rest] = -1, 0
+        if not blocks[b].assumed:
+            before.append(old)
+        blocks[b] = replace(blocks[b], assumed=blocks[b].assumed or len(touched) > 1)
     block[free], cell[free] = len(blocks), history.free_cell
     return history.rebased(block, cell, (*blocks, Block(history.free_cell)), before)
 
@@ -114,14 +119,13 @@ def _runs(history: History, place: int) -> IntArray:
     cells, pairs = atoms.twins(inside, place)
     size = history.free_cell
     twins = np.bincount(cells, pairs, size).astype(np.int64)
-    held, own = np.bincount(atoms.cell, atoms.count, size), np.bincount(atoms.cell, inside, size)
     run = np.zeros(size, dtype=np.int64)
     needed = history.k * history.share
     for block in history.blocks:
         if block.edges is None:
             continue
         here = slice(block.first, block.first + len(block.edges) + 1)
-        if np.all((own[here] == 0) | (own[here] == held[here])):
+        if history.is_whole(place, np.arange(here.start, here.stop)):
             continue
         if twins[here].sum() < needed:
             raise WouldDiffer
