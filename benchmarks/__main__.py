@@ -11,6 +11,7 @@ from benchmarks import (
     growth,
     memory,
     network,
+    remembering,
     starting,
     study,
 )
@@ -21,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
     "federated_table": federated_table.rows,
     "comparison": comparison.rows,
     "memory": memory.rows,
+    "remembering": remembering.rows,
     "growth": growth.rows,
     "starting": starting.rows,
     "study": study.rows,

@@ -39,6 +39,7 @@ from unpooled.memory.history import WouldDiffer
 from unpooled.memory.memory import DataChanged, Memory
 from unpooled.memory.memory_file import MemoryFile, memory_path
 from unpooled.memory.proposal import Group, Proposal
+from unpooled.memory.tables import none_within
 from unpooled.messages import (
     AboutPeople,
     Aggregate,
@@ -216,11 +217,24 @@ class Center:
         tables = TableQuestion | JoinQuestion | LatticeQuestion
         table = people_needed(question, k) if isinstance(question, tables) else None
         try:
-            return self._memory.propose(question, k, nobody, groups, missing=missing, table=table)
+            proposal = self._memory.propose(
+                question, k, nobody, groups, missing=missing, table=table
+            )
+            self._check_survival(question, proposal)
+            return proposal
         except WouldDiffer:
             raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k) from None
         except DataChanged:
             raise RefusedQuestion(Reason.DATA_CHANGED, question.variable) from None
+
+    def _check_survival(self, question: AboutPeople, proposal: Proposal) -> None:
+        """Raise where a set would part the people of survival's tables, which have own cells."""
+        if isinstance(question, SurvivalQuestion):
+            history = proposal.draft.history
+            if not all(none_within(history, people) for people in proposal.people.values()):
+                raise WouldDiffer
+        elif proposal.draft.steps and self._frozen.has_outcome(question.variable):
+            raise WouldDiffer
 
     def _aggregate(
         self,

@@ -70,6 +70,10 @@ class FrozenOutcomes:
             case _:
                 return True
 
+    def has_outcome(self, variable: str) -> bool:
+        """Whether survival was told of a time variable."""
+        return variable in self._outcomes
+
     def repeats(self, question: Question, answer: Answer) -> bool:
         """Whether the answer says the same as before of every group that was told."""
         return all(

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unpooled.maths.arrays import BoolArray
 from unpooled.memory.atoms import Atoms
 
 
@@ -12,7 +13,8 @@ from unpooled.memory.atoms import Atoms
 def test_columns_stay_ordered_and_know_how_far_they_agree(seed: int, places: list[int]) -> None:
     random = np.random.default_rng(seed)
     cell = random.integers(0, 3, 40).astype(np.int32)
-    atoms, rows = Atoms.by_cell(cell), []
+    atoms = Atoms.by_cell(cell)
+    rows: list[BoolArray] = []
     for number, place in enumerate(places):
         people = random.random(40) < random.random()
         place = min(place, number)

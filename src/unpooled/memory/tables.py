@@ -61,6 +61,13 @@ def opened(history: History, people: BoolArray, k: int) -> History:
     return history
 
 
+def none_within(history: History, people: BoolArray) -> bool:
+    """Whether everything told speaks for all of these people or for none of them."""
+    size = np.count_nonzero(people)
+    inside = (np.count_nonzero(crossing.people & people) for crossing in history.crossings)
+    return len(np.unique(history.block[people])) == 1 and all(n in (0, size) for n in inside)
+
+
 def parts(history: History, people: BoolArray) -> list[Part]:
     """The set block by block, with the edges at which it may be told."""
     found = history.combination(history.atoms.inside(people))
