@@ -13,11 +13,12 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtri
 
-from benchmarks.parallel_families import EVERY, Random
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.lattice import Moments, lattice_table
+from unpooled.maths.lattice import Lattice, LatticeTable, Moments, lattice_table
 from unpooled.maths.placing import place
 from unpooled.maths.smoothing import middles
+from unpooled.study.families import Random
+from unpooled.study.parallel_families import EVERY
 
 FAMILIES = ("gamma 4", "normal", "lognormal", "t3")
 SIZES = (56, 307, 698)
@@ -49,10 +50,20 @@ def by_scores(edges: FloatArray, counts: IntArray) -> FloatArray:
     return np.asarray(PchipInterpolator(ndtri(reached), edges)(ndtri((np.arange(n) + 0.5) / n)))
 
 
-def attacks(x: FloatArray, edges: FloatArray, counts: IntArray, first: FloatArray) -> list[float]:
-    """The median error per record of each attack."""
-    second = by_scores(edges, counts)
-    return [float(np.median(np.abs(g - x))) for g in (first, second, (first + second) / 2)]
+def by_place(table: LatticeTable, lattice: Lattice) -> FloatArray:
+    """The pseudo-people that the parallel method itself makes of a table."""
+    people = place([table], lattice)
+    levels = (np.arange(table.people) + 0.5) / table.people
+    return np.interp(levels, middles(people.weights), people.values)
+
+
+def attacks(
+    x: FloatArray, edges: FloatArray, counts: IntArray, *guesses: FloatArray
+) -> list[float]:
+    """The median error per record of each guess, by normal scores, and of the mean of the two."""
+    scores = by_scores(edges, counts)
+    every = [*guesses, scores, *((guess + scores) / 2 for guess in guesses)]
+    return [float(np.median(np.abs(guess - x))) for guess in every]
 
 
 def one(name: str, n: int, moments: Moments, random: Random) -> tuple[FloatArray, ...]:
@@ -61,13 +72,15 @@ def one(name: str, n: int, moments: Moments, random: Random) -> tuple[FloatArray
     lattice = family.lattice()
     x = np.sort(family.draw(random, n))
     edges, counts = paper_table(x, random)
-    paper = attacks(x, edges, counts, evenly(edges, counts))
+    nothing = np.full(len(counts), np.nan)
+    seen = LatticeTable(edges[1:-1], counts, nothing, nothing)
+    buffers = Lattice(lattice.step, lower=float(edges[0]), upper=float(edges[-1]))
+    paper = attacks(x, edges, counts, evenly(edges, counts), by_place(seen, buffers))
     table = lattice_table(x, lattice, K, moments)
-    people = place([table], lattice)
-    placed = np.interp((np.arange(n) + 0.5) / n, middles(people.weights), people.values)
+    placed = by_place(table, lattice)
     limits = np.concatenate(([placed[0]], table.edges, [placed[-1]]))
     limits = np.maximum.accumulate(limits + 1e-9 * np.arange(len(limits)))
-    ours = attacks(x, limits, table.counts, placed)
+    ours = attacks(x, limits, table.counts, evenly(limits, table.counts), placed)
     off = np.abs(table.edges - lattice.snap(table.edges)).max(initial=0.0) > 1e-9
     return np.array(ours), np.array(paper), np.array([abs(placed[-1] - x[-1])]), np.array([off])
 

@@ -25,7 +25,6 @@ from zlib import crc32
 
 import numpy as np
 
-from benchmarks.parallel_families import SIZES, Random
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.cox import hazard_ratio
 from unpooled.maths.event_shares import Below
@@ -36,6 +35,8 @@ from unpooled.maths.log_rank import log_rank
 from unpooled.maths.moments import MeanSD, pool
 from unpooled.maths.pseudo_times import ArmTables, pseudo_times
 from unpooled.maths.survival import SurvivalCurve, kaplan_meier
+from unpooled.study.families import Random
+from unpooled.study.settings import ALLOCATIONS as SIZES
 from unpooled.variables import Variable
 
 K = 10

@@ -33,9 +33,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         The outer limits that a table may have. `buffer` gives the extremes away (the maximum to
         .001 SD was seen), so it must be allowed by name.
     moments
-        Which cells of a table on a lattice tell mean and standard deviation: "none", the two
-        extreme ones ("tails"), or "all". All of them describe 56 or 307 people more closely than
-        the paper's table does; the tails do not.
+        Which cells of a table on a lattice tell their mean: "none", the two extreme ones ("tails"),
+        or "all"; extreme cells and gaps also tell their standard deviation. With "all", inner cells
+        are larger, and records are as private as in the paper's table; tables of times are not.
     powers
         How many λ one question about the Yeo-Johnson transform may have, all in [−1, 2].
     power_digits

@@ -85,14 +85,14 @@ def cell_table(
     cut: Cut = lattice_table,
 ) -> CellTable:
     """The table of a part, with what the gate needs to judge it."""
-    values = part.values
+    values, times = part.values, cut is not lattice_table
     if part.edges is not None:
-        table = table_at(part.edges, values, lattice, k, moments)
+        table = table_at(part.edges, values, lattice, k, moments, times=times)
     elif coarser == 1:
         table = cut(values, lattice, k, moments)
     else:
         wide = cut(values, lattice, min(k * coarser, len(values) // 2), "none")
-        table = table_at(wide.edges, values, lattice, k, moments)
+        table = table_at(wide.edges, values, lattice, k, moments, times=times)
     cells = len(table.counts)
     judged = {"all": set(range(cells)), "tails": {0, cells - 1}, "none": set()}[moments]
     people = np.split(values, np.cumsum(table.counts)[:-1])

@@ -38,7 +38,7 @@ def run_pooled(
     return PooledComparison(
         test=together.test(alternative),
         effect=center_effect(together.statistics),
-        shift=hodges_lehmann(placed[0], placed[1]) if differ else None,
+        shift=hodges_lehmann(placed[0], placed[1], u=together.statistics.u) if differ else None,
         distribution=smooth,
     )
 

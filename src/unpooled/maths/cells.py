@@ -43,6 +43,11 @@ class Cells:
         points = np.minimum(count, _MOST_POINTS)
         return cls(low, high, count, mean, sd, center, points, np.cumsum(points) - points)
 
+    @property
+    def told(self) -> IntArray:
+        """How many moments each cell tells: 0, 1 or 2."""
+        return np.asarray(2 - np.isnan(self.mean) - np.isnan(self.sd), dtype=np.int64)
+
 
 def _widened(
     low: FloatArray, high: FloatArray, mean: FloatArray, sd: FloatArray, resolution: float | None

@@ -1,7 +1,8 @@
 """The Mann-Whitney test on all people, as if pooled, from one round of released tables.
 
 Pairs of people of the same center are compared at the center: its U is exact. Pairs of people of
-different centers are compared at the coordinator, by the pseudo-people of their tables.
+different centers are compared at the coordinator, by the pseudo-people of their tables; how far
+these miss the exact U within centers corrects the U between them (`calibrating`).
 """
 
 import math
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.calibrating import correction
 from unpooled.maths.effect import Interval
 from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult, sum_test
 from unpooled.maths.placing import Placed
@@ -31,7 +33,7 @@ class CrossCenter:
 
 
 def cross_center(x: Placed, y: Placed, centers: Sequence[RankStatistics | None]) -> CrossCenter:
-    """U = Σ exact U within centers + U across centers from pseudo-people.
+    """U = Σ exact U within centers + U across centers from pseudo-people, corrected by the former.
 
     Parameters
     ----------
@@ -52,18 +54,25 @@ def cross_center(x: Placed, y: Placed, centers: Sequence[RankStatistics | None])
     """
     across = _u(x, y)
     within = 0.0
-    for i, center in enumerate(centers):
+    missed = {}
+    parts = zip(x.by_center(len(centers)), y.by_center(len(centers)), centers, strict=True)
+    for i, (own_x, own_y, center) in enumerate(parts):
         if center is not None:
-            across -= _u(_of(x, i), _of(y, i))
+            placed = _u(own_x, own_y)
+            across -= placed
             within += center.u
+            missed[i] = center.u - placed
+    across += correction(x, y, missed)
     n_x, n_y = round(x.people), round(y.people)
     u = min(max(within + across, -float(n_x * n_y)), float(n_x * n_y))
     pooled = RankStatistics(n_x, n_y, u, _null_variance(x, y), _effect_variance(x, y))
     return CrossCenter(pooled, within, across)
 
 
-def hodges_lehmann(x: Placed, y: Placed, level: float = 0.95) -> Interval:
+def hodges_lehmann(x: Placed, y: Placed, level: float = 0.95, u: float | None = None) -> Interval:
     """The shift of Y against X with its interval: shifts that the test does not reject.
+
+    Where the U of everybody is known better (`cross_center`), it corrects that of pseudo-people.
 
     Examples
     --------
@@ -79,12 +88,13 @@ def hodges_lehmann(x: Placed, y: Placed, level: float = 0.95) -> Interval:
         raise ValueError(f"level must lie in (0, 1), got {level}. Hint: for 95 % use 0.95.")
     margin = float(ndtri((1 + level) / 2)) * math.sqrt(_null_variance(x, y))
     pairs = x.people * y.people
+    known = 0.0 if u is None else _u(x, y) - u
     if margin >= pairs:
         low, high = -math.inf, math.inf
     else:
-        low, high = _balance(x, y, margin), _balance(x, y, -margin)
+        low, high = _balance(x, y, known + margin), _balance(x, y, known - margin)
     tiny = 1e-9 * pairs  # the middle of the shifts that balance equally well
-    estimate = (_balance(x, y, tiny) + _balance(x, y, -tiny)) / 2
+    estimate = (_balance(x, y, known + tiny) + _balance(x, y, known - tiny)) / 2
     return Interval(estimate, min(low, estimate), max(high, estimate))
 
 
@@ -110,11 +120,6 @@ def _below_minus_above(x: Placed, at: FloatArray) -> FloatArray:
     left = reached[np.searchsorted(x.values, at, "left")]
     right = reached[np.searchsorted(x.values, at, "right")]
     return np.asarray(left + right - reached[-1])
-
-
-def _of(placed: Placed, center: int) -> Placed:
-    own = placed.centers == center
-    return Placed(placed.values[own], placed.weights[own], placed.centers[own], placed.shared[own])
 
 
 def _null_variance(x: Placed, y: Placed) -> float:

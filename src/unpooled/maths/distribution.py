@@ -1,13 +1,11 @@
 """The distribution of all centers' people together, from one round of released tables.
 
 Quantiles with intervals, distribution function and density. Values that many people share (atoms)
-stay exact; the rest is smooth (`smoothing`), but never far from the people themselves: limited
-translation [1]_. Intervals are of Woodruff's kind [2]_.
+stay exact; the rest is smooth (`smoothing`). Intervals are of Woodruff's kind [1]_.
 
 References
 ----------
-.. [1] Efron, Morris (1972), Journal of the American Statistical Association 67, 130-139.
-.. [2] Woodruff (1952), Journal of the American Statistical Association 47, 635-646.
+.. [1] Woodruff (1952), Journal of the American Statistical Association 47, 635-646.
 """
 
 from collections.abc import Sequence
@@ -20,9 +18,8 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.placing import Placed, place
 from unpooled.maths.quantile import check_probabilities
-from unpooled.maths.smoothing import Curve, fit_curve, levels_for, middles
+from unpooled.maths.smoothing import Curve, fit_curve, levels_for, limited_translation, middles
 
-_TRANSLATION = 1.2816  # SDs of what smoothing should move a quantile: 80 % of the moves it expects
 _TRANSFORMED = 1 / 3  # of the sampling variance: what choosing a transformation may cost
 _FEWEST = 10  # different values that can be smoothed
 _GRID = np.linspace(-5.0, 5.0, 401)  # normal quantiles at which the distribution is drawn
@@ -126,15 +123,10 @@ class Distribution:
         return levels, np.maximum.accumulate(self._unrounded(levels))
 
     def _unrounded(self, p: FloatArray) -> FloatArray:
-        """The curve, kept near the pooled people.
-
-        If the model holds, smoothing moves a quantile by √(1 − kept) standard errors. Where it says
-        that it gains little, as at a hard edge, it may hence move little.
-        """
-        reach = _TRANSLATION * np.sqrt(1 - self._kept(p)) * self.standard_error(p)
-        edge = 0.1 / self.people
-        low, high = (self._pooled(np.clip(p + s * reach, edge, 1 - edge)) for s in (-1, 1))
-        return np.clip(self._drawn(p), low, high)
+        """The curve, kept near the pooled people."""
+        placed, error = self.placed, self.standard_error(p)
+        drawn, kept = self._drawn(p), self._kept(p)
+        return limited_translation(drawn, kept, error, p, placed.values, placed.weights)
 
     def _pooled(self, p: FloatArray) -> FloatArray:
         return np.interp(p, middles(self.placed.weights), self.placed.values)
@@ -154,12 +146,7 @@ class Distribution:
         return np.where(np.isnan(drawn), self._pooled(p), drawn)
 
     def _kept(self, p: FloatArray) -> FloatArray:
-        """The share of the sampling variance that smoothing leaves."""
-        from scipy.special import ndtri
-
-        if self.curve is None:
-            return np.ones(len(p))
-        return np.asarray(np.interp(ndtri(p), self.curve.t, self.curve.kept))
+        return np.ones(len(p)) if self.curve is None else self.curve.kept_at(p)
 
     def _possible(self, x: FloatArray) -> FloatArray:
         if self.lattice.resolution is not None:
@@ -182,7 +169,8 @@ def smooth(tables: Sequence[LatticeTable], lattice: Lattice) -> Distribution:
     single = ~placed.shared
     values, weights = placed.values[single], placed.weights[single]
     several = len(values) >= _FEWEST and values[0] < values[-1]
-    curve = fit_curve(values, weights, levels_for(tables), lattice.lower) if several else None
+    levels = levels_for(float(weights.sum()))
+    curve = fit_curve(values, weights, levels, lattice.lower) if several else None
     edges = np.concatenate([table.edges for table in tables])
     ends = (float(edges.min()), float(edges.max())) if len(edges) else (np.inf, -np.inf)
     sizes = np.array([table.people for table in tables], dtype=np.float64)

@@ -2,9 +2,11 @@
 
 Boundaries are points that everybody knows beforehand, so they tell nothing about single people;
 outer cells are open, or end at limits that were declared. A cell carries its count and, by policy,
-mean and standard deviation, rounded to a share of its width. Two rules withhold moments that speak
-for too few: the standard deviation where one person carries most of it (dominance), and moments
-that could be decoded because the cell holds few different values (resolution guard).
+its mean, and the standard deviation where it is wide: in the extreme cells and in gaps. Both are
+rounded to a share of its width. Inner cells that tell their mean have more people. Two rules
+withhold moments that speak for too few: the standard deviation where one person carries most of it
+(dominance), and moments that could be decoded because the cell holds few different values
+(resolution guard).
 """
 
 import math
@@ -13,19 +15,24 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray, read_only
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 
 Moments = Literal["all", "tails", "none"]
-"""Which cells tell mean and SD: all, the two extreme ones, none."""
+"""Which cells tell their mean: all, the two extreme ones, none.
+
+Extreme cells and gaps between people also tell their SD.
+"""
 
 STEP = 0.1  # of the scale: finer costs privacy at large centers, coarser costs precision
 _ROOM = 1.15  # cells of 1.15 K people stay at K or more when their boundaries move to the lattice
+_TELLING = 2.2  # times K people in inner cells that tell means: as private as the paper's table
 _MOST_CELLS = 1000  # bounds a message; a lattice of 0.1 SD has some hundred points in use
 _DOMINANT = 0.5  # share of the squares that one person may carry
-_PARTS_INSIDE = 10  # a cell's moments are rounded to this part of its width ...
-_PARTS_OUTSIDE = 50  # ... and those of an extreme cell, which decide on the tails, to this one
+_GAP = 2.01  # times as wide as both neighbours: more than two points of the lattice beside one
+_PARTS = 200  # moments are rounded to this part of a cell's width
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +146,16 @@ def lattice_table(
 ) -> LatticeTable:
     """The table of one center's ascending values.
 
-    Equal-count boundaries move to the nearest lattice point (the first one that leaves K people
-    would be biased to one side); cells of fewer than K people join their smaller neighbour.
+    Boundaries move to the nearest lattice point (the first one that leaves K people would be biased
+    to one side); cells of fewer than K people join their smaller neighbour.
 
     Examples
     --------
     >>> table = lattice_table(np.arange(40.0), Lattice(step=1.0), k=10)
     >>> table.edges, table.counts, table.means
-    (array([12., 26.]), array([13, 14, 13]), array([ 6.12, 19.  , 33.  ]))
+    (array([12., 28.]), array([13, 16, 11]), array([ 6.  , 20.48, 34.  ]))
     """
-    return _table(values, lattice, k, moments, least=2 * k)
+    return _table(values, lattice, k, moments, times=False)
 
 
 def status_table(
@@ -156,7 +163,8 @@ def status_table(
 ) -> LatticeTable:
     """The table of times within a declared lower and upper limit, of at least K people.
 
-    Between two limits one cell alone says enough to place people, so K of them have a table.
+    Between two limits one cell alone says enough to place people, so K of them have a table. All
+    cells are equally large and tell their SD: survival cannot do without.
 
     Examples
     --------
@@ -166,21 +174,30 @@ def status_table(
     """
     if math.isinf(lattice.lower) or math.isinf(lattice.upper):
         raise ValueError("times must have a lower and an upper limit")
-    return _table(values, lattice, k, moments, least=k)
+    return _table(values, lattice, k, moments, times=True)
 
 
 def _table(
-    values: FloatArray, lattice: Lattice, k: int, moments: Moments, least: int
+    values: FloatArray, lattice: Lattice, k: int, moments: Moments, times: bool
 ) -> LatticeTable:
     values = np.asarray(values, dtype=np.float64)
-    _check(values, lattice, k, moments, least)
-    return table_at(_candidates(values, lattice, k), values, lattice, k, moments)
+    _check(values, lattice, k, moments, k if times else 2 * k)
+    edges = _candidates(values, lattice, k, moments == "all" and not times)
+    return table_at(edges, values, lattice, k, moments, times=times)
 
 
 def table_at(
-    edges: FloatArray, values: FloatArray, lattice: Lattice, k: int, moments: Moments = "all"
+    edges: FloatArray,
+    values: FloatArray,
+    lattice: Lattice,
+    k: int,
+    moments: Moments = "all",
+    *,
+    times: bool = False,
 ) -> LatticeTable:
     """The table of ascending values at these edges, without those that leave fewer than K people.
+
+    Tables of `times` tell the SD of every cell that tells its mean.
 
     Examples
     --------
@@ -190,7 +207,9 @@ def table_at(
     ends = np.concatenate((np.searchsorted(values, edges, "right"), [len(values)]))
     kept, counts = _merge(np.diff(ends, prepend=0), k)
     edges = edges[kept]
-    means, sds = _moments(values, counts, lattice, k, moments)
+    means, sds = _moments(values, counts, k, moments)
+    if not times:
+        sds[_narrow(edges, sds)] = np.nan
     limits = np.concatenate(([lattice.lower], edges, [lattice.upper]))
     return LatticeTable(edges, counts, *_rounded(limits, lattice.step, means, sds))
 
@@ -207,11 +226,23 @@ def _check(values: FloatArray, lattice: Lattice, k: int, moments: Moments, least
         raise ValueError("values must lie within the declared limits")
 
 
-def _candidates(values: FloatArray, lattice: Lattice, k: int) -> FloatArray:
-    """Equal-count boundaries on the lattice, and both sides of every atom."""
-    n = len(values)
-    cells = min(max(int(n / (_ROOM * k)), 2), _MOST_CELLS)
-    ranks = np.arange(1, cells) * n // cells
+def _ranks(n: int, k: int, telling: bool) -> IntArray:
+    """After how many people boundaries come.
+
+    Inner cells that tell their means have twice as many people as extreme ones.
+    """
+    tail = math.ceil(_ROOM * k)
+    inner = n - 2 * tail
+    if not telling or inner < k:
+        cells = min(max(int(n / (_ROOM * k)), 2), _MOST_CELLS)
+        return np.arange(1, cells) * n // cells
+    cells = min(max(int(inner / (_TELLING * k)), 1), _MOST_CELLS - 2)
+    return tail + np.arange(cells + 1) * inner // cells
+
+
+def _candidates(values: FloatArray, lattice: Lattice, k: int, telling: bool) -> FloatArray:
+    """Boundaries on the lattice, and both sides of every atom."""
+    ranks = _ranks(len(values), k, telling)
     middles = (values[ranks - 1] + values[ranks]) / 2
     aside = 1e-9 * lattice.step  # a shared value lies between two points: both are its nearest
     edges = np.concatenate([lattice.snap(middles + side) for side in (-aside, aside)])
@@ -232,8 +263,21 @@ def _merge(counts: IntArray, k: int) -> tuple[IntArray, IntArray]:
     return np.array(left, dtype=np.int64), np.array(people, dtype=np.int64)
 
 
+def _narrow(edges: FloatArray, sds: FloatArray) -> npt.NDArray[np.bool_]:
+    """Inner cells that are no gap: not much wider than both neighbours (an open one aside).
+
+    In a gap, a mean alone does not say on which side people are. A shared value (SD 0) stays told.
+    """
+    widths = np.diff(edges)
+    beside = np.concatenate(([0.0], widths, [0.0]))
+    beside = np.maximum(beside[:-2], beside[2:])
+    narrow = (widths <= _GAP * beside) | (beside == 0)
+    inner = np.concatenate(([False], narrow, [False]))[: len(sds)]
+    return np.asarray(inner & (sds != 0))
+
+
 def _moments(
-    values: FloatArray, counts: IntArray, lattice: Lattice, k: int, moments: Moments
+    values: FloatArray, counts: IntArray, k: int, moments: Moments
 ) -> tuple[FloatArray, FloatArray]:
     means, sds = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     ends = np.cumsum(counts)
@@ -267,10 +311,10 @@ def rounding(limits: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
     widths = np.diff(limits)
     bounded = widths[np.isfinite(widths) & (widths > 0)]
     near = (bounded[0], bounded[-1]) if len(bounded) else (step, step)
-    unit = widths / _PARTS_INSIDE
+    unit = widths / _PARTS
     for end, width in ((0, near[0]), (-1, near[1])):
-        unit[end] = (widths[end] if math.isfinite(widths[end]) else width) / _PARTS_OUTSIDE
-    unit[unit == 0] = step / _PARTS_OUTSIDE  # a declared limit that is an atom
+        unit[end] = (widths[end] if math.isfinite(widths[end]) else width) / _PARTS
+    unit[unit == 0] = step / _PARTS  # a declared limit that is an atom
     start = np.where(np.isfinite(limits[:-1]), limits[:-1], limits[1:])
     return np.where(np.isfinite(start), start, 0.0), unit
 

@@ -12,7 +12,7 @@ References
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.cells import Cells, with_moments
 from unpooled.maths.lattice import Lattice, LatticeTable
-from unpooled.maths.refilling import refill
+from unpooled.maths.refilling import Points, refill
 
 _DOMINATED = 0.75  # an SD is withheld when one person carries ½ to 1 of it: the middle
 _SHAPES: FloatArray = np.concatenate((np.linspace(-8, -1.1, 70), np.linspace(-1, 3, 81)))
@@ -30,34 +30,59 @@ _SHAPES: FloatArray = np.concatenate((np.linspace(-8, -1.1, 70), np.linspace(-1,
 class Placed:
     """Pseudo-people, ascending: where they are, how many each stands for, and their center.
 
-    `shared` marks values that a whole cell shares: atoms.
+    `shared` marks values that a whole cell shares: atoms. `cells` and `told` say in which cell of
+    the tables each stands and how many moments that cell tells; they are empty for exact values.
     """
 
     values: FloatArray
     weights: FloatArray
     centers: IntArray
     shared: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    cells: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    told: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def people(self) -> float:
         """How many they stand for."""
         return float(self.weights.sum())
 
+    def by_center(self, centers: int) -> list["Placed"]:
+        """The people of each of so many centers, ascending."""
+        order = np.argsort(self.centers, kind="stable")
+        ends = np.searchsorted(self.centers[order], np.arange(1, centers))
+        known = len(self.cells) > 0
+        parts = zip(
+            *(
+                np.split(part[order], ends)
+                for part in (self.values, self.weights, self.centers, self.shared)
+            ),
+            *(
+                np.split(part[order] if known else part, ends if known else ends * 0)
+                for part in (self.cells, self.told)
+            ),
+            strict=True,
+        )
+        return [Placed(*part) for part in parts]
+
     def on_grid(self, resolution: float) -> "Placed":
         """The same at multiples of a resolution, where people share values."""
         values = resolution * np.round(self.values / resolution)
-        return Placed(values, self.weights, self.centers, np.ones(len(values), dtype=np.bool_))
+        return replace(self, values=values, shared=np.ones(len(values), dtype=np.bool_))
 
 
-def place(tables: Sequence[LatticeTable], lattice: Lattice) -> Placed:
+def place(tables: Sequence[LatticeTable], lattice: Lattice, *, refilled: bool = True) -> Placed:
     """Pseudo-people for the tables of all centers.
+
+    Cells that are refilled with the pooled shape have points of unequal weight; without that, a
+    point is a person (in cells of more than 32, several).
 
     Examples
     --------
     >>> table = LatticeTable(np.array([2.0, 4.0]), [10, 10, 10], [1.2, 3.1, 6.0], [0.6, 0.5, 2.5])
     >>> placed = place([table], Lattice(step=1.0, lower=0.0))
-    >>> [round(float(placed.values[i : i + 10].mean()), 6) for i in (0, 10, 20)]
-    [1.2, 3.1, 6.0]
+    >>> moments = np.bincount(placed.cells, placed.weights * placed.values) / 10
+    >>> moments.round(6)
+    array([1.2, 3.1, 6. ])
     """
     cells = Cells.of(tables, lattice)
     cell = np.repeat(np.arange(len(cells.count)), cells.points)
@@ -69,14 +94,23 @@ def place(tables: Sequence[LatticeTable], lattice: Lattice) -> Placed:
     values[inside] = _between_limits(cells, cell[inside], level[inside])
     for i in np.flatnonzero(~bounded):
         values[cells.first[i] : cells.first[i] + cells.points[i]] = _open_cell(cells, int(i))
-    values = refill(cells, values)
     shared = ((cells.sd == 0) & (cells.count > 1)) | (width == 0)
-    values = np.where(
-        ((cells.sd == 0) | shared)[cell], np.where(width == 0, cells.low, cells.mean)[cell], values
-    )
-    order = np.argsort(values, kind="stable")
+    fixed = np.where(width == 0, cells.low, cells.mean)
+    values = np.where(((cells.sd == 0) | shared)[cell], fixed[cell], values)
     weights = (cells.count / cells.points)[cell]
-    return Placed(values[order], weights[order], cells.center[cell][order], shared[cell][order])
+    points = Points(values, weights, cell)
+    if refilled:
+        points = refill(cells, points, lattice.lower)
+    order = np.argsort(points.values, kind="stable")
+    cell = points.cell[order]
+    return Placed(
+        points.values[order],
+        points.weights[order],
+        cells.center[cell],
+        shared[cell],
+        cell,
+        cells.told[cell],
+    )
 
 
 def _between_limits(cells: Cells, cell: IntArray, level: FloatArray) -> FloatArray:

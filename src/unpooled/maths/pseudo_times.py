@@ -95,7 +95,7 @@ def _placed(tables: Mapping[int, Tables], lattice: Lattice) -> tuple[Placed, Int
     if not flat:
         none = np.empty(0)
         return Placed(none, none, code, none.astype(np.bool_)), code
-    placed = place(flat, lattice)
+    placed = place(flat, lattice, refilled=False)
     if lattice.resolution is not None:
         placed = placed.on_grid(lattice.resolution)
     return placed, code[placed.centers]

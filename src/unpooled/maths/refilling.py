@@ -1,8 +1,7 @@
-"""Refill wide cells with the shape that the other centers show inside them.
+"""Refill cells with the shape that all centers together show inside them.
 
-A small center's cell may be so wide that two moments cannot tell its shape (two groups with a gap,
-say), where the boundaries of larger centers can. Its people then take the pooled distribution
-within the cell, tilted by exp(θ₁v + θ₂v²) to the cell's own mean and SD: of all distributions with
+The people of a cell take the smooth pooled distribution within its limits, tilted by
+exp(θ₁v + θ₂v²) to the cell's own mean and SD, as far as these are told: of all distributions with
 these moments the one nearest to the pooled one [1]_.
 
 References
@@ -10,87 +9,130 @@ References
 .. [1] Csiszár (1975), Annals of Probability 3, 146-158.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.cells import Cells, with_moments
+from unpooled.maths.cells import Cells
+from unpooled.maths.smoothing import fit_curve, levels_for, limited_translation
 
-_BOUNDARIES = 8  # inside a cell: fewer do not tell more of a shape than two moments
-_NODES = 24  # of the pooled distribution within a cell
-_STEPS = 10  # of Newton's method
+_FEWEST = 10  # different values that can be smoothed
+_BOUNDARIES = 8  # inside an open cell without an SD: its tail is heavy, few do not tell its shape
+_STEPS = 20  # of Newton's method
 _CLOSE = 0.02  # SDs from the moments asked for: beyond, the first placement stays
+_DRAWN: FloatArray = np.linspace(-6.0, 6.0, 301)  # normal quantiles of the pooled distribution
 
 
-def refill(cells: Cells, values: FloatArray) -> FloatArray:
-    """The points, in the order of their cells, with those of wide cells placed anew.
+def _levels(nodes: int) -> FloatArray:
+    """Limits of the shares that nodes stand for, finer towards both ends of a cell."""
+    ends = 1 / (1 + np.exp(-np.linspace(-4.5, 4.5, nodes + 1)))
+    ends[0], ends[-1] = 0.0, 1.0
+    return np.asarray(ends)
+
+
+_ENDS = _levels(32)
+_SHARES, _MIDDLES = np.diff(_ENDS), (_ENDS[1:] + _ENDS[:-1]) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Weighted points and the cells they stand in."""
+
+    values: FloatArray
+    weights: FloatArray
+    cell: IntArray
+
+
+def refill(cells: Cells, points: Points, lower: float) -> Points:
+    """The points, with those of cells that can take the pooled shape placed anew.
 
     Examples
     --------
     >>> from unpooled.maths.lattice import Lattice, LatticeTable
     >>> table = LatticeTable(np.array([0.0]), [10, 10], [-1.0, 1.0], [0.5, 0.5])
-    >>> refill(Cells.of([table], Lattice(1.0)), np.linspace(-2, 2, 20)).shape
-    (20,)
+    >>> points = Points(np.linspace(-2, 2, 20), np.ones(20), np.repeat([0, 1], 10))
+    >>> filled = refill(Cells.of([table], Lattice(1.0)), points, -np.inf)
+    >>> [round(float(np.average(filled.values[filled.cell == i], weights=filled.weights[
+    ...     filled.cell == i])), 6) for i in (0, 1)]
+    [-1.0, 1.0]
     """
-    wide = _wide(cells)
-    if not wide.size:
-        return values
-    nodes = _pooled_nodes(cells, values, wide)
-    mean = np.where(np.isnan(cells.mean[wide]), nodes.mean(axis=1), cells.mean[wide])
-    scale = nodes.std(axis=1)
-    varied = scale > 0
-    wide, nodes, mean, scale = wide[varied], nodes[varied], mean[varied], scale[varied]
-    weights, close = _tilt((nodes - mean[:, None]) / scale[:, None], (cells.sd[wide] / scale) ** 2)
-    filled = values.copy()
-    for i, at, weight in zip(wide[close], nodes[close], weights[close], strict=True):
-        level = (np.arange(cells.points[i]) + 0.5) / cells.points[i]
-        x = np.interp(level, np.cumsum(weight) - weight / 2, at)
-        part = slice(cells.first[i], cells.first[i] + cells.points[i])
-        filled[part] = with_moments(x, np.full(len(x), i), cells)
-    return filled
+    single = (cells.sd != 0) & (cells.low < cells.high)
+    own = single[points.cell]
+    if len(np.unique(points.values[own])) < _FEWEST:
+        return points
+    nodes = _nodes(cells, *_pooled(points.values[own], points.weights[own], lower))
+    scale = np.sqrt(np.maximum(_SHARES @ (nodes**2).T - (_SHARES @ nodes.T) ** 2, 0.0))
+    varied = np.flatnonzero(single & _known(cells) & (scale > 1e-9 * np.abs(nodes).max(axis=1)))
+    mean = np.where(np.isnan(cells.mean), _SHARES @ nodes.T, cells.mean)[varied]
+    v = (nodes[varied] - mean[:, None]) / scale[varied, None]
+    shares, close = _tilt(v, (cells.sd[varied] / scale[varied]) ** 2)
+    filled = varied[close]
+    kept = ~np.isin(points.cell, filled)
+    return Points(
+        np.concatenate((points.values[kept], nodes[filled].ravel())),
+        np.concatenate((points.weights[kept], (shares[close].T * cells.count[filled]).T.ravel())),
+        np.concatenate((points.cell[kept], np.repeat(filled, len(_SHARES)))),
+    )
 
 
-def _wide(cells: Cells) -> IntArray:
-    """Cells with enough boundaries of other centers inside; open ones only if they tell an SD.
+def _pooled(values: FloatArray, weights: FloatArray, lower: float) -> tuple[FloatArray, FloatArray]:
+    """Normal quantiles and values of the smooth pooled distribution."""
+    from scipy.special import ndtr
+
+    order = np.argsort(values, kind="stable")
+    values, weights = values[order], weights[order]
+    curve = fit_curve(values, weights, levels_for(weights.sum()), lower)
+    p = ndtr(_DRAWN)
+    error = np.sqrt(p * (1 - p) / weights.sum())
+    drawn = limited_translation(curve.quantile(p), curve.kept_at(p), error, p, values, weights)
+    return _DRAWN, np.maximum.accumulate(drawn)
+
+
+def _nodes(cells: Cells, t: FloatArray, drawn: FloatArray) -> FloatArray:
+    """Points of the pooled distribution within each cell, a row per cell."""
+    from scipy.special import ndtr, ndtri
+
+    rising = drawn + 1e-12 * np.abs(drawn).max() * np.arange(len(drawn))
+    low, high = (ndtr(np.interp(limit, rising, t)) for limit in (cells.low, cells.high))
+    low, high = np.where(np.isinf(cells.low), 0.0, low), np.where(np.isinf(cells.high), 1.0, high)
+    levels = low[:, None] + (high - low)[:, None] * _MIDDLES
+    nodes = np.interp(ndtri(np.clip(levels, 1e-9, 1 - 1e-9)), t, rising)
+    return np.asarray(np.clip(nodes, cells.low[:, None], cells.high[:, None]))
+
+
+def _known(cells: Cells) -> npt.NDArray[np.bool_]:
+    """Bounded cells, and open ones that tell an SD or hold many boundaries of other centers.
 
     An SD is withheld in a heavy tail, and the tilt knows nothing of that.
     """
     edges = np.sort(cells.high[np.isfinite(cells.high)])
     inside = np.searchsorted(edges, cells.high, "left") - np.searchsorted(edges, cells.low, "right")
     bounded = np.isfinite(cells.high - cells.low)
-    usable = bounded | ~np.isnan(cells.sd)
-    return np.flatnonzero((inside >= _BOUNDARIES) & usable & (cells.sd != 0))
-
-
-def _pooled_nodes(cells: Cells, values: FloatArray, wide: IntArray) -> FloatArray:
-    """Equally likely points of the pooled distribution within each wide cell, a row per cell."""
-    order = np.argsort(values, kind="stable")
-    points = values[order]
-    weights = np.repeat(cells.count / cells.points, cells.points)[order]
-    reached = np.concatenate(([0.0], np.cumsum(weights)))
-    low = reached[np.searchsorted(points, cells.low[wide], "left")]
-    high = reached[np.searchsorted(points, cells.high[wide], "right")]
-    levels = low[:, None] + (high - low)[:, None] * (np.arange(_NODES) + 0.5) / _NODES
-    nodes = np.interp(levels, reached[1:] - weights / 2, points)
-    return np.asarray(np.clip(nodes, cells.low[wide, None], cells.high[wide, None]))
+    return np.asarray(bounded | ~np.isnan(cells.sd) | (inside >= _BOUNDARIES))
 
 
 def _tilt(v: FloatArray, square: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Weights of the nodes v with mean 0 and this mean square, by Newton's method on the dual.
+    """Shares of the nodes v with mean 0 and this mean square, by Newton's method on the dual.
 
     A NaN square is left free. Also says which rows came close to what was asked.
     """
     free = np.isnan(square)
     first, second = np.zeros(len(v)), np.zeros(len(v))
+    v2 = v * v
     for _ in range(_STEPS):
-        log = v * first[:, None] + v**2 * second[:, None]
-        weights = np.exp(log - log.max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True)
-        m1, m2, m3, m4 = (np.sum(weights * v**power, axis=1) for power in (1, 2, 3, 4))
+        log = v * first[:, None] + v2 * second[:, None]
+        shares = _SHARES * np.exp(log - log.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        m1, m2, m3, m4 = (np.sum(shares * part, axis=1) for part in (v, v2, v * v2, v2 * v2))
         miss = np.where(free, 0.0, m2 - square)
-        a, b = m2 - m1**2 + 1e-9, np.where(free, 0.0, m3 - m1 * m2)
-        d = np.where(free, 1.0, m4 - m2**2 + 1e-9)
-        steps = np.array([d * m1 - b * miss, a * miss - b * m1]) / (a * d - b**2)
-        steps *= np.minimum(1.0, 2.0 / np.maximum(np.abs(steps).max(axis=0), 1e-12))
+        off = np.maximum(np.abs(m1), np.abs(miss))
+        if np.all(off < 1e-9):
+            break
+        a, b = m2 - m1**2 + 1e-12, np.where(free, 0.0, m3 - m1 * m2)
+        d = np.where(free, 1.0, m4 - m2**2 + 1e-12)
+        steps = np.array([d * m1 - b * miss, a * miss - b * m1]) / (a * d - b**2 + 1e-15)
+        steps *= np.minimum(1.0, 1.0 / np.maximum(np.abs(steps).max(axis=0), 1e-12))
         first, second = first - steps[0], second - steps[1]
-    return weights, np.maximum(np.abs(m1), np.abs(miss)) < _CLOSE
+    return shares, off < _CLOSE

@@ -14,21 +14,22 @@ References
 .. [1] Yeo, Johnson (2000), Biometrika 87, 954-959.
 .. [2] Wahba (1978), Journal of the Royal Statistical Society B 40, 364-372.
 .. [3] Gelman (2006), Bayesian Analysis 1, 515-534.
+.. [4] Efron, Morris (1972), Journal of the American Statistical Association 67, 130-139.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.lattice import LatticeTable
 from unpooled.maths.yeo_johnson import inverse_or_nan, transform
 
-_FEWEST_LEVELS, _MOST_LEVELS = 10, 150  # of the QQ plot: as many as cells, and soon done
+_FEWEST_LEVELS, _MOST_LEVELS = 10, 150  # of the QQ plot: soon done
+_PEOPLE_PER_LEVEL = 10
 _BOUND_UNIT = 1000.0  # medians are so many units above a declared limit: Yeo-Johnson is Box-Cox
 _LAMBDAS = (-2.0, 4.0)
+_TRANSLATION = 1.2816  # SDs of what smoothing should move a quantile: 80 % of the moves it expects
 _VARIANCES: FloatArray = 10.0 ** np.arange(
     -5, 2.01, 0.25
 )  # τ: from a straight line to no smoothing
@@ -61,7 +62,7 @@ class WorkingScale:
         def misfit(lam: float) -> float:
             return float(np.log(transform(x, lam).std())) - (lam - 1) * logs
 
-        found = minimize_scalar(misfit, bounds=_LAMBDAS, method="bounded", options={"xatol": 1e-3})
+        found = minimize_scalar(misfit, bounds=_LAMBDAS, method="bounded", options={"xatol": 1e-6})
         z = transform(x, float(found.x))
         return cls(float(location), float(unit), float(found.x), float(z.mean()), float(z.std()))
 
@@ -87,6 +88,12 @@ class Curve:
     bend: FloatArray  # second derivatives at the knots
     kept: FloatArray
 
+    def kept_at(self, p: FloatArray) -> FloatArray:
+        """The share of the sampling variance that smoothing leaves at the levels p."""
+        from scipy.special import ndtri
+
+        return np.asarray(np.interp(ndtri(p), self.t, self.kept))
+
     def quantile(self, p: FloatArray) -> FloatArray:
         """x at the levels p, by the natural cubic spline: the posterior mean between knots."""
         from scipy.special import ndtri
@@ -103,6 +110,28 @@ class Curve:
         rise = (3 * b**2 - 1) * self.bend[at + 1] - (3 * a**2 - 1) * self.bend[at]
         slope = (self.z[at + 1] - self.z[at]) / width + rise * width / 6
         return self.scale.back(z + (t - inside) * np.maximum(slope, 0.0))
+
+
+def limited_translation(
+    drawn: FloatArray,
+    kept: FloatArray,
+    error: FloatArray,
+    p: FloatArray,
+    values: FloatArray,
+    weights: FloatArray,
+) -> FloatArray:
+    """The drawn quantiles at p, kept near those of the weighted, ascending values [4]_.
+
+    If the model holds, smoothing moves a quantile by √(1 − kept) standard errors. Where it says
+    that it gains little, as at a hard edge, it may hence move little.
+    """
+    reach = _TRANSLATION * np.sqrt(1 - kept) * error
+    edge = 0.1 / weights.sum()
+    levels = middles(weights)
+    low, here, high = (
+        np.interp(np.clip(p + sign * reach, edge, 1 - edge), levels, values) for sign in (-1, 0, 1)
+    )
+    return np.clip(np.where(np.isnan(drawn), here, drawn), low, high)
 
 
 def fit_curve(values: FloatArray, weights: FloatArray, levels: int, lower: float) -> Curve:
@@ -189,7 +218,6 @@ def _natural_bends(t: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(left, right))
 
 
-def levels_for(tables: Sequence[LatticeTable]) -> int:
-    """As many levels as there are cells, within limits."""
-    cells = sum(len(table.counts) for table in tables)
-    return min(max(cells, _FEWEST_LEVELS), _MOST_LEVELS)
+def levels_for(people: float) -> int:
+    """One level of the QQ plot for ten people, within limits."""
+    return min(max(round(people / _PEOPLE_PER_LEVEL), _FEWEST_LEVELS), _MOST_LEVELS)

@@ -50,6 +50,28 @@ def paper(
     typer.echo(f"wrote {len(written)} files, the page is {written[-1]}")
 
 
+@study_app.command()
+def parallel(
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("parallel-study"),
+    runs: Annotated[int, typer.Option(help="Simulations of each setting.")] = 1000,
+    jobs: Jobs = None,
+    seed: Seed = 1,
+) -> None:
+    """The parallel method beside the full data: what is asked of it, and what is found.
+
+    Simulations are kept in the folder: after an interruption the same command goes on.
+    """
+    from unpooled.study.parallel import ParallelStudy, run_parallel
+
+    study = ParallelStudy(runs, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        written = run_parallel(study, out, jobs_of(jobs))
+    except KeyboardInterrupt:
+        stopped(goes_on=True)
+    typer.echo(f"wrote {written}")
+
+
 def jobs_of(jobs: int | None) -> int:
     """How many processes: as asked, or as many as this process may use."""
     from unpooled.errors import InputError

@@ -16,24 +16,33 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.study.progress import Advance, progress
-from unpooled.study.settings import AnySetting
+from unpooled.study.settings import Simulated
 from unpooled.study.simulation import simulate
 
+Setting = TypeVar("Setting", bound=Simulated)
 PIECE = 100
-_STUDY_CODE = ("families.py", "methods.py", "settings.py", "simulation.py")
+_STUDY_CODE = (
+    "families.py",
+    "methods.py",
+    "parallel_families.py",
+    "parallel_simulation.py",
+    "settings.py",
+    "simulation.py",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Simulations start..stop−1 of a setting, and the file that keeps them."""
 
-    setting: AnySetting
+    setting: Simulated
     seed: int
     start: int
     stop: int
@@ -57,12 +66,12 @@ class Piece:
 
 
 def run(
-    settings: Sequence[AnySetting],
-    sims: int | Mapping[AnySetting, int],
+    settings: Sequence[Setting],
+    sims: int | Mapping[Setting, int],
     seed: int,
     jobs: int,
     folder: Path,
-) -> dict[AnySetting, FloatArray]:
+) -> dict[Setting, FloatArray]:
     """All simulations of all settings; what `folder` keeps is not simulated again.
 
     `sims` is the number of simulations of every setting, or of each. Neither `jobs` nor an
@@ -82,7 +91,7 @@ def run(
     return {s: np.concatenate([rows[p] for p in pieces if p.setting == s]) for s in settings}
 
 
-def _pieces(setting: AnySetting, sims: int, seed: int, folder: Path) -> list[Piece]:
+def _pieces(setting: Simulated, sims: int, seed: int, folder: Path) -> list[Piece]:
     own = folder / _fingerprint(setting, seed)
     return [
         Piece(
@@ -96,7 +105,7 @@ def _pieces(setting: AnySetting, sims: int, seed: int, folder: Path) -> list[Pie
     ]
 
 
-def _fingerprint(setting: AnySetting, seed: int) -> str:
+def _fingerprint(setting: Simulated, seed: int) -> str:
     told = msgspec.json.encode((setting, seed, np.__version__))
     return hashlib.sha256(told + _code()).hexdigest()[:20]
 

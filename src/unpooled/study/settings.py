@@ -8,6 +8,7 @@ import numpy as np
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.mann_whitney import Alternative
 from unpooled.study.families import AnyFamily, Gamma, Normal, Random, label
+from unpooled.study.parallel_settings import ParallelQuantiles, ParallelTests
 
 ALLOCATIONS = {
     3: (698, 476, 326),
@@ -127,6 +128,7 @@ class QuantileSetting(msgspec.Struct, frozen=True, tag="quantiles", forbid_unkno
 
 
 AnySetting = TestSetting | QuantileSetting
+Simulated = AnySetting | ParallelQuantiles | ParallelTests
 
 
 def _sizes(sizes: tuple[int, ...]) -> str:

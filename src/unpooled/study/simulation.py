@@ -17,7 +17,8 @@ from unpooled.study.methods import (
     Test,
     take_statistics,
 )
-from unpooled.study.settings import AnySetting, QuantileSetting, TestSetting
+from unpooled.study.parallel_settings import ParallelQuantiles, ParallelTests
+from unpooled.study.settings import QuantileSetting, Simulated, TestSetting
 
 _BATCH = 25  # federations whose ranks are taken at once: few enough for the caches
 
@@ -38,15 +39,29 @@ def generators(name: str, seed: int, start: int, stop: int) -> Iterator[Random]:
         yield np.random.Generator(np.random.PCG64(sequence))
 
 
-def simulate(setting: AnySetting, seed: int, start: int, stop: int) -> FloatArray:
+def simulate(setting: Simulated, seed: int, start: int, stop: int) -> FloatArray:
     """Simulations start..stop−1 of a setting, a row each.
 
     A testing setting gives log p-values, one per method; an estimation setting gives errors,
-    estimate minus truth, method by method and for each of them p by p (NaN: no estimate).
+    estimate minus truth, method by method and for each of them p by p (NaN: no estimate). Settings
+    of the parallel method say themselves what they give.
     """
     if isinstance(setting, TestSetting):
         return _simulate_tests(setting, seed, start, stop)
-    return _simulate_quantiles(setting, seed, start, stop)
+    if isinstance(setting, QuantileSetting):
+        return _simulate_quantiles(setting, seed, start, stop)
+    return _simulate_parallel(setting, seed, start, stop)
+
+
+def _simulate_parallel(
+    setting: ParallelQuantiles | ParallelTests, seed: int, start: int, stop: int
+) -> FloatArray:
+    from unpooled.study.parallel_simulation import simulate_quantiles, simulate_test
+
+    randoms = generators(setting.name, seed, start, stop)
+    if isinstance(setting, ParallelTests):
+        return np.array([simulate_test(setting, random) for random in randoms])
+    return np.array([simulate_quantiles(setting, random) for random in randoms])
 
 
 def _simulate_tests(setting: TestSetting, seed: int, start: int, stop: int) -> FloatArray:

@@ -3,21 +3,17 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from zlib import crc32
+from functools import lru_cache
 
 import numpy as np
 from scipy import special, stats
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice import Lattice, public_lattice
+from unpooled.study.families import Random
+from unpooled.study.settings import PROBABILITIES
 
-P = np.array([0.02, 0.25, 0.5, 0.75, 0.98])
-SIZES = {
-    3: (698, 476, 326),
-    5: (492, 368, 276, 208, 156),
-    10: (307, 250, 208, 172, 143, 118, 98, 81, 67, 56),
-}
-Random = np.random.Generator
+P = np.array(PROBABILITIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,19 +132,25 @@ EVERY = FAMILIES | GRIDDED | SEEN_LATE | HELD_OUT
 
 
 def draw_centers(
-    name: str, sizes: tuple[int, ...], seed: int, run: int
+    name: str, sizes: tuple[int, ...], random: Random
 ) -> tuple[list[FloatArray], FloatArray]:
-    """Sorted people of each center and the true quantiles, the same for every K."""
+    """Sorted people of each center and the true quantiles."""
     family = EVERY[name]
-    random = np.random.default_rng([seed, crc32(name.encode()), len(sizes), run])
     scales = np.exp(family.effect * random.normal(size=len(sizes)))
     centers = [
         np.sort(scale * family.draw(random, n)) for scale, n in zip(scales, sizes, strict=True)
     ]
-    if family.effect or (name, sizes) not in _TRUTHS:
-        shares = np.array(sizes) / sum(sizes)
-        _TRUTHS[name, sizes] = family.quantile(P, scales, shares)
-    return centers, _TRUTHS[name, sizes]
+    if not family.effect:
+        return centers, _truth(name)
+    return centers, family.quantile(P, scales, np.array(sizes) / sum(sizes))
 
 
-_TRUTHS: dict[tuple[str, tuple[int, ...]], FloatArray] = {}
+@lru_cache
+def _truth(name: str) -> FloatArray:
+    return EVERY[name].quantile(P, np.ones(1), np.ones(1))
+
+
+@lru_cache
+def lattice_of(name: str) -> Lattice:
+    """The lattice of a family."""
+    return EVERY[name].lattice()

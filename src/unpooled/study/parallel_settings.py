@@ -1,0 +1,121 @@
+"""What is simulated of the parallel method; names decide seeds, so every K sees the same people."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from unpooled.maths.lattice import Moments
+
+EFFECT = 0.0625
+LEVELS = 5
+
+
+class ParallelQuantiles(msgspec.Struct, frozen=True, tag="parallel quantiles"):
+    """Five quantiles of a family in the paper's centers.
+
+    A simulation gives, for each quantile, our error, that of the full data, whether our interval
+    holds the truth, its length, and the length of the full-data order-statistic interval.
+    """
+
+    family: str
+    centers: int
+    k: int = 10
+    moments: Moments = "all"
+
+    @property
+    def columns(self) -> int:
+        """How many numbers a simulation gives."""
+        return 5 * LEVELS
+
+    @property
+    def name(self) -> str:
+        """What simulations are seeded by."""
+        return f"parallel quantiles {self.family} {self.centers} centers"
+
+
+class ParallelTests(msgspec.Struct, frozen=True, tag="parallel tests"):
+    """Two groups at the paper's ten centers, y larger by `delta`, centers' levels with SD 0.1.
+
+    A simulation gives log(p/p_combined), the two-sided p-value, and the errors of P(Y > X) and of
+    the shift against the combined data, in standard errors.
+    """
+
+    family: str
+    delta: float = 0.0
+    k: int = 10
+    moments: Moments = "all"
+
+    @property
+    def columns(self) -> int:
+        """How many numbers a simulation gives."""
+        return 4
+
+    @property
+    def name(self) -> str:
+        """What simulations are seeded by."""
+        return f"parallel tests {self.family} delta {self.delta:g}"
+
+
+PAPER = ("gamma 4", "gamma 10")
+NAMED = (
+    "normal",
+    "lognormal",
+    "t3",
+    "bimodal",
+    "weibull 1.5",
+    "weibull .8",
+    "exponential",
+    "exponential, no bound",
+    "uniform",
+    "uniform, no bound",
+    "gap mixture",
+)
+GRIDDED = ("rounded", "zero-inflated")
+OTHERS = (
+    "laplace",
+    "beta 2 2",
+    "inverse gauss",
+    "pareto 3",
+    "triangular",
+    "skew mixture",
+    "logistic",
+    "gumbel",
+    "chi-square 3",
+    "beta 5 1",
+    "t5",
+    "contaminated",
+)
+TESTED = ("normal", "t3", "gamma 4")
+SETS = ("main", "k20", "tails", "held-out", "gridded")
+
+
+def quantile_settings(name: str) -> Iterator[ParallelQuantiles]:
+    """The cells of a set.
+
+    Examples
+    --------
+    >>> len(list(quantile_settings("main")))
+    28
+    """
+    if name == "main":
+        for family in (*PAPER, *NAMED):
+            for centers in (3, 5, 10) if family in PAPER else (3, 10):
+                yield ParallelQuantiles(family, centers)
+    elif name == "k20":
+        yield from (ParallelQuantiles(family, 10, 20) for family in (*PAPER, *NAMED))
+    elif name == "tails":
+        yield from (ParallelQuantiles(f, 10, 10, "tails") for f in (*PAPER, *NAMED))
+    elif name == "held-out":
+        yield from (ParallelQuantiles(family, 10, k) for family in OTHERS for k in (10, 20))
+    elif name == "gridded":
+        yield from (ParallelQuantiles(family, n) for family in GRIDDED for n in (3, 10))
+    else:
+        raise ValueError(f"set must be one of {', '.join(SETS)}, got {name!r}")
+
+
+def test_settings() -> Iterator[ParallelTests]:
+    """The tests: all means and tails only, without and with an effect."""
+    told: tuple[tuple[Moments, int], ...] = (("all", 10), ("tails", 10), ("all", 20))
+    for moments, k in told:
+        for family in TESTED:
+            yield from (ParallelTests(family, delta, k, moments) for delta in (0.0, EFFECT))

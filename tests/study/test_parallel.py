@@ -1,0 +1,71 @@
+"""The study of the parallel method as a person runs it, and what its verdicts say."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from unpooled.errors import InputError
+from unpooled.study import parallel
+from unpooled.study.commands import study_app
+from unpooled.study.parallel_settings import SETS, ParallelQuantiles, ParallelTests
+from unpooled.study.parallel_summary import QuantileSummary, TestSummary
+from unpooled.study.simulation import simulate
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two settings of each kind are enough to see the page."""
+    monkeypatch.setattr(
+        parallel,
+        "quantile_settings",
+        lambda name: [ParallelQuantiles("rounded" if name == "gridded" else "gamma 4", 3)],
+    )
+    monkeypatch.setattr(parallel, "test_settings", lambda: [ParallelTests("normal")])
+
+
+@pytest.mark.usefixtures("few")
+def test_the_page_is_written_and_the_simulations_are_kept(tmp_path: Path) -> None:
+    asked = ["parallel", "--out", str(tmp_path), "--runs", "20", "--jobs", "1"]
+    for _ in range(2):
+        answer = CliRunner().invoke(study_app, asked)
+        assert answer.exit_code == 0, answer.output
+    page = (tmp_path / "parallel.html").read_text(encoding="utf-8")
+    assert "Tests at ten centers" in page
+    assert page.count("gamma 4") == len(SETS) - 1
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+    assert len(list((tmp_path / parallel.KEPT).rglob("*.npy"))) == 3
+
+
+def test_a_simulation_does_not_depend_on_the_others() -> None:
+    setting = ParallelQuantiles("t3", 3)
+    np.testing.assert_array_equal(simulate(setting, 1, 0, 3)[2], simulate(setting, 1, 2, 3)[0])
+
+
+def test_every_k_sees_the_same_people() -> None:
+    full = [simulate(ParallelQuantiles("t3", 3, k), 1, 0, 2)[:, 5:10] for k in (10, 20)]
+    np.testing.assert_array_equal(full[0], full[1])
+
+
+def test_the_full_data_themselves_have_ratio_one() -> None:
+    error = np.random.default_rng(1).normal(size=(200, 5))
+    rows = np.concatenate((error, error, np.ones((200, 5)), np.ones((200, 10))), axis=1)
+    found = QuantileSummary.of(ParallelQuantiles("normal", 3), rows)
+    np.testing.assert_allclose(found.ratio, 1)
+    assert found.verdicts() == ["met"] * 5
+    assert found.coverage_verdicts() == ["within its error"] * 5  # 1 of 200 intervals, by chance
+
+
+def test_a_test_that_is_that_of_the_combined_data_meets_everything() -> None:
+    p = (np.arange(1000) + 0.5) / 1000
+    rows = np.stack((np.zeros(1000), p, np.zeros(1000), np.zeros(1000)), axis=1)
+    found = TestSummary.of(rows)
+    verdicts = (found.sd_verdict("all"), found.level_verdict(), found.effect_verdict())
+    assert verdicts == ("met", "met", "met")
+
+
+def test_too_few_runs_are_refused() -> None:
+    with pytest.raises(InputError, match="runs must be at least 20"):
+        parallel.ParallelStudy(5, 1)
