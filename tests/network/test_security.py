@@ -269,7 +269,7 @@ def test_a_center_cannot_pose_as_another(network: Network, tmp_path: Path) -> No
 def test_nothing_planted_is_in_what_the_coordinator_has(network: Network) -> None:
     with Federation.connect(network.toml, timeout=120) as fed:
         fed.describe("los", by="arm")
-        fed.table("los")
+        fed.table("los", by="arm", groups=("a", "b"))
         fed.compare("los", by="arm", groups=("a", "b"), method="all")
         for wrong in ("name", "nothing"):
             with pytest.raises(Exception, match=wrong):
