@@ -44,6 +44,7 @@ class _Round:
     answers: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     held: dict[str, float] = field(default_factory=dict)  # center → when to ask it again
+    news: bool = False  # a center waits for its steward, and the analyst was not told yet
     wanted: float = field(default_factory=time.time)  # when the analyst last asked for it
     changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -154,7 +155,9 @@ class QuestionController(Controller):
             round_ = self._rounds.get(data["ticket"]) or self._begin(data, fl_ctx)
         with round_.changed:
             round_.wanted = time.time()
-            round_.changed.wait_for(round_.over, min(_PATIENCE, round_.deadline - time.time()))
+            patience = min(_PATIENCE, round_.deadline - time.time())
+            round_.changed.wait_for(lambda: round_.news or round_.over(), patience)
+            round_.news = False
             round_.absent |= set(round_.waiting()) - self._present()
         self._last = time.time()
         return round_.told()
@@ -203,6 +206,7 @@ def _take(round_: _Round, client_task: ClientTask) -> None:
     payload = result.get(RELEASE) if well else None
     with round_.changed:
         if well and result.get(HELD) == HELD:
+            round_.news |= name not in round_.held
             round_.held[name] = time.time() + _HOLD
         elif isinstance(payload, bytes):
             round_.answers[name] = base64.b64encode(payload).decode("ascii")
