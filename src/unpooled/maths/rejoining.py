@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
+from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.binning import Rule, Weight, check_groups
 from unpooled.maths.joining import Join, Pools, spans_of
 from unpooled.maths.pooling import EVERYWHERE, pool_starts
@@ -20,8 +20,9 @@ def join_again(
 ) -> Join:
     """What a center adds to a table when some groups' pools may end at certain edges only.
 
-    Its own edges split the table's bins where that parts no pool; `room` is how many may. A group
-    whose `ends` are None has none fixed yet.
+    Its own edges split the table's bins, if there are no more than `room` of them. Unlike in a
+    first join, a pool may hold a part of a split: all that is told are counts that were told
+    before. A group whose `ends` are None has none fixed yet.
 
     Examples
     --------
@@ -36,21 +37,13 @@ def join_again(
     splits = np.setdiff1d(np.concatenate(own), interior) if own else interior[:0]
     if room is not None and len(splits) > room:
         splits = splits[:0]
-    while True:
-        edges = np.union1d(interior, splits)
-        pools = []
-        parted = np.zeros(len(edges) + 1, dtype=bool)
-        for values, fixed in zip(groups, ends, strict=True):
-            counts = np.diff(values.searchsorted(edges, "right"), prepend=0, append=len(values))
-            starts = _starts(counts, edges, values, fixed, rule, weight)
-            spans = spans_of(starts, len(counts))
-            pools.append(Pools(spans, np.add.reduceat(counts, starts)))
-            parted |= _sharing(counts, starts, spans)
-        parent = interior.searchsorted(np.append(edges, np.inf))
-        undone = np.isin(interior.searchsorted(splits), parent[parted])
-        if not undone.any():
-            return Join(splits, tuple(pools))
-        splits = splits[~undone]
+    edges = np.union1d(interior, splits)
+    pools = []
+    for values, fixed in zip(groups, ends, strict=True):
+        counts = np.diff(values.searchsorted(edges, "right"), prepend=0, append=len(values))
+        starts = _starts(counts, edges, values, fixed, rule, weight)
+        pools.append(Pools(spans_of(starts, len(counts)), np.add.reduceat(counts, starts)))
+    return Join(splits, tuple(pools))
 
 
 def _starts(
@@ -75,10 +68,3 @@ def _starts(
             starts.append(begin)
             left, pool = left - pool, 0
     return np.array(starts, dtype=np.int64)
-
-
-def _sharing(counts: IntArray, starts: IntArray, spans: IntArray) -> BoolArray:
-    """Bins with people that share their pool with other people."""
-    held = counts > 0
-    sharing = np.add.reduceat(held, starts, dtype=np.int64) > 1
-    return np.asarray(held & sharing.repeat(spans))

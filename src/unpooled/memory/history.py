@@ -63,15 +63,23 @@ class History:
     cell: Places  # person → cell, NOWHERE in none
     blocks: tuple[Block, ...]
     crossings: tuple[Crossing, ...]
-    atoms: Atoms
     share: int = 1  # how many units stand for one person, at most
+    counted: Atoms | None = None  # None: not yet
+
+    @property
+    def atoms(self) -> Atoms:
+        """People with the same history; counted when first needed."""
+        if self.counted is None:
+            object.__setattr__(self, "counted", Atoms.by_cell(self.cell))
+        assert self.counted is not None
+        return self.counted
 
     @classmethod
     def empty(cls, people: int, k: int, share: int = 1) -> "History":
         """Nothing was told yet."""
         cell = np.full(people, NOWHERE, dtype=np.int32)
         block = np.full(people, -1, dtype=np.int32)
-        return cls(k, block, cell, (), (), Atoms.by_cell(cell), share)
+        return cls(k, block, cell, (), (), share)
 
     def tell(self, people: BoolArray, k: int, *, open_base: bool, repeats: bool) -> "History":
         """What was told once a set of people has been spoken for.
@@ -89,13 +97,15 @@ class History:
             does is itself a word about the people in which the two differ, namely that there are
             none.
         """
+        fresh = people & (self.block < 0)
+        extensible = open_base and np.count_nonzero(fresh) >= k
+        if extensible and not self.crossings and np.array_equal(fresh, people):
+            return self.with_block(fresh)  # nothing was told of anybody among them
         inside = self.atoms.inside(people)
         if self.combination(inside) is not None:
             if repeats:
                 return self
             raise WouldDiffer
-        fresh = people & (self.block < 0)
-        extensible = open_base and np.count_nonzero(fresh) >= k
         if extensible and self._whole_cells(people & ~fresh):
             with suppress(WouldDiffer):
                 return self.with_block(fresh)
@@ -151,8 +161,8 @@ class History:
 
     def with_block(self, people: BoolArray) -> "History":
         """The same with a new block of people of whom nothing was told before."""
-        block = np.where(people, len(self.blocks), self.block).astype(np.int32)
-        cell = np.where(people, self.free_cell, self.cell).astype(np.int32)
+        block, cell = self.block.copy(), self.cell.copy()
+        block[people], cell[people] = len(self.blocks), self.free_cell
         return self.rebased(block, cell, (*self.blocks, Block(self.free_cell)))
 
     def rebased(
@@ -163,9 +173,7 @@ class History:
         first: Sequence[BoolArray] = (),
     ) -> "History":
         """The same told on other blocks, or with finer cells; raises where that tells too much."""
-        base = replace(
-            self, block=block, cell=cell, blocks=blocks, crossings=(), atoms=Atoms.by_cell(cell)
-        )
+        base = replace(self, block=block, cell=cell, blocks=blocks, crossings=(), counted=None)
         for people in first:
             base = base.tell(people, self.k, open_base=False, repeats=True)
         for crossing in self.crossings:
@@ -200,6 +208,13 @@ class History:
         if not self.blocks:
             return NOWHERE + 1
         return max(b.first + (0 if b.edges is None else len(b.edges)) for b in self.blocks) + 1
+
+    def as_block(self, people: BoolArray) -> int | None:
+        """The block that these people are, if they are one."""
+        b = int(self.block[people.argmax()])
+        if b < 0 or not np.array_equal(self.block == b, people):
+            return None
+        return b
 
     def is_whole(self, place: int, cells: IntArray) -> bool:
         """Whether a crossing set has all or none of the people in each of these cells."""
@@ -236,7 +251,7 @@ class History:
             tries -= 1
             crossings = (*self.crossings[:place], crossing, *self.crossings[place:])
             atoms = self.atoms.with_set(people, inside, place)
-            told = replace(self, crossings=crossings, atoms=atoms)
+            told = replace(self, crossings=crossings, counted=atoms)
             try:
                 for later in range(place, len(crossings)):
                     told._check_twins(later, k if later == place else self.k)

@@ -51,6 +51,8 @@ def with_edges(history: History, b: int, edges: FloatArray, values: Values) -> H
 
 def opened(history: History, people: BoolArray, k: int) -> History:
     """The same, ready to tell a table of a set that was told as a whole."""
+    if history.as_block(people) is not None:
+        return history
     history = _gathered(history, people, k)
     found = history.combination(history.atoms.inside(people))
     if found is None:
@@ -70,6 +72,8 @@ def none_within(history: History, people: BoolArray) -> bool:
 
 def parts(history: History, people: BoolArray) -> list[Part]:
     """The set block by block, with the edges at which it may be told."""
+    if (own := history.as_block(people)) is not None:
+        return [Part(own, people, history.blocks[own].edges)]
     found = history.combination(history.atoms.inside(people))
     if found is None:
         raise WouldDiffer
@@ -97,7 +101,7 @@ def _gathered(history: History, people: BoolArray, k: int) -> History:
     bare = np.array([block.edges is None for block in history.blocks] + [True])  # [-1]: in none
     free = people & bare[history.block]
     touched = np.unique(history.block[free]).tolist()
-    if not touched or (len(touched) == 1 and _is_block(history, free, touched[0])):
+    if not touched or history.as_block(free) is not None:
         return history
     if np.count_nonzero(free) < k:
         raise WouldDiffer
@@ -113,10 +117,6 @@ def _gathered(history: History, people: BoolArray, k: int) -> History:
         blocks[b] = replace(blocks[b], assumed=blocks[b].assumed or len(touched) > 1)
     block[free], cell[free] = len(blocks), history.free_cell
     return history.rebased(block, cell, (*blocks, Block(history.free_cell)), before)
-
-
-def _is_block(history: History, people: BoolArray, b: int) -> bool:
-    return b >= 0 and np.count_nonzero(people) == np.count_nonzero(history.block == b)
 
 
 def _runs(history: History, place: int) -> IntArray:
