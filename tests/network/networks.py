@@ -22,8 +22,8 @@ from unpooled.policy import Policy
 
 T = TypeVar("T")
 
-PATIENT = 60  # seconds: more than any answer takes on a busy machine
-SLACK = 30  # seconds: what ends on time, ends so on a busy machine
+PATIENT = 120  # seconds: more than any answer takes on a busy machine
+SLACK = 60  # seconds: what ends on time, ends so on a busy machine
 UNPOOLED = [sys.executable, "-m", "unpooled"]
 
 
@@ -48,7 +48,7 @@ def free_port() -> int:
         return port
 
 
-def run(*arguments: str | Path, wanted: int = 0, seconds: float = 120) -> str:
+def run(*arguments: str | Path, wanted: int = 0, seconds: float = 300) -> str:
     """Run a command as a person does; what it printed."""
     done = subprocess.run(
         [*UNPOOLED, *map(str, arguments)], capture_output=True, text=True, timeout=seconds
@@ -57,7 +57,7 @@ def run(*arguments: str | Path, wanted: int = 0, seconds: float = 120) -> str:
     return done.stdout + done.stderr
 
 
-def eventually(act: Callable[[], T], seconds: float = 90) -> T:
+def eventually(act: Callable[[], T], seconds: float = 240) -> T:
     """Try until it is so, within a generous time; the last failure where it never is."""
     end = time.monotonic() + seconds
     while True:
@@ -87,7 +87,7 @@ class Running:
     process: "subprocess.Popen[bytes]"
     output: Path
 
-    def wait_for(self, words: str, seconds: float = 120) -> None:
+    def wait_for(self, words: str, seconds: float = 300) -> None:
         """Wait until it has said something."""
         end = time.monotonic() + seconds
         while words not in self.output.read_text():
