@@ -32,9 +32,11 @@ from unpooled.messages import (
     FollowUpQuestion,
     GroupStatuses,
     LatticeQuestion,
+    MomentsQuestion,
     Question,
     Reason,
     Refusal,
+    SizesQuestion,
     SurvivalQuestion,
     SurvivalTables,
     TableQuestion,
@@ -289,6 +291,23 @@ def test_more_arms_of_the_same_grouping_may_follow() -> None:
     old, new = (msgspec.structs.replace(BY_ARM, groups=(group,)) for group in ("old", "new"))
     assert ask(haifa, old).aggregate is not None
     assert ask(haifa, new).aggregate is not None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        MomentsQuestion(variable="died"),
+        SizesQuestion(variable="months", where="died == 1 and months <= 12"),
+        SizesQuestion(variable="died", by="arm"),
+        MomentsQuestion(variable="months", by="died"),
+    ],
+)
+def test_the_columns_of_a_told_outcome_serve_no_other_question(other: Question) -> None:
+    told_first, told_last = center(trial(1, 400)), center(trial(1, 400))
+    assert ask(told_first, BY_ARM).aggregate is not None
+    assert ask(told_first, other).refusals[0].reason is Reason.WOULD_DIFFER
+    assert ask(told_last, other).aggregate is not None
+    assert ask(told_last, BY_ARM).refusals[0].reason is Reason.WOULD_DIFFER
 
 
 def test_survival_is_not_answered_after_a_table_of_the_times() -> None:
