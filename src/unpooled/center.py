@@ -65,7 +65,8 @@ from unpooled.messages import (
     decode_question,
 )
 from unpooled.outcome import Outcome, find_outcome
-from unpooled.policy import Policy, k_in_force, people_needed
+from unpooled.policy import Policy, k_in_force, nobody_told, people_needed
+from unpooled.readable import is_readable
 from unpooled.sources import Source
 from unpooled.variables import Variable
 
@@ -167,6 +168,8 @@ class Center:
             return self._refuse(question, Refusal(reason=Reason.FAILED), ticket)
 
     def _release(self, question: Question, ticket: str | None) -> Release:
+        if not is_readable(question):
+            raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
         if not self._frozen.allows(question):
             raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k_in_force(question, self._policy))
         release = self._respond(question, ticket)
@@ -248,7 +251,7 @@ class Center:
             case SizesQuestion():
                 return summarise_sizes(selection)
             case MomentsQuestion() | FollowUpQuestion():
-                return summarise_moments(selection)
+                return summarise_moments(selection, nobody_told(question, self._policy))
             case SurvivalQuestion():
                 assert outcome is not None  # found before
                 return summarise_survival(question, selection, outcome, self._policy)

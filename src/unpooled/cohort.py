@@ -18,7 +18,7 @@ from unpooled.maths.binning import Rule
 from unpooled.memory.proposal import Proposal
 from unpooled.memory.units import Members, Units
 from unpooled.messages import EVERYBODY, CohortQuestion, Reason, Refusal
-from unpooled.policy import Policy, k_in_force, people_needed
+from unpooled.policy import Policy, k_in_force, nobody_told, people_needed
 from unpooled.sources import ROW, Source, quote
 from unpooled.variables import Variable
 
@@ -135,7 +135,7 @@ def select(cohort: Cohort, question: CohortQuestion, policy: Policy) -> Selectio
     sizes, least = _sizes(cohort, question), people_needed(question, k)
     # Of people that the question chose, even "nobody" would tell on one of them: a condition such
     # as "age == 58 and crp > 10", or a long list of groups, finds a single person's value.
-    zeros = policy.zero_cells and question.where is None and question.by is None
+    zeros = nobody_told(question, policy)
     if not sizes:
         raise RefusedQuestion(Reason.ABSENT if zeros else Reason.TOO_SMALL, limit=least)
     people, refusals = {}, []

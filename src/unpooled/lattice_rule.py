@@ -17,7 +17,13 @@ from unpooled.messages import (
     SurvivalQuestion,
     SurvivalTables,
 )
-from unpooled.policy import Policy, k_in_force, moments_in_force, people_needed
+from unpooled.policy import (
+    Policy,
+    empty_status_told,
+    k_in_force,
+    moments_in_force,
+    people_needed,
+)
 from unpooled.variables import Variable
 
 
@@ -50,10 +56,13 @@ def judge_survival(
         declared.follow_up_lattice(said.scale, question.horizon),
         k_in_force(question, policy),
     )
+    zeros = empty_status_told(question, policy)
     for group in said.groups:
         people = [_judge_status(tables, lattice, policy, k) for tables in _statuses(group, k)]
-        if sum(people) < k or (group.below is None and 0 in people and not policy.zero_cells):
-            raise GateError(f"a status must speak for 0 or at least {k} people")
+        if sum(people) < k or (group.below is None and 0 in people and not zeros):
+            raise GateError(
+                f"a status must speak for {'0 or ' if zeros else ''}at least {k} people"
+            )
         if group.below == "both" and sum(people) > 2 * (k - 1):
             raise GateError(f"both statuses cannot have fewer than {k} of so many people")
 
@@ -136,6 +145,8 @@ def _judge_moments(table: CellTable, told: CellMoments) -> None:
             raise GateError(f"a mean needs {MEAN_NEEDS} different values")
         if sd is not None and (mean is None or few < SD_NEEDS):
             raise GateError(f"a standard deviation needs {SD_NEEDS} different values")
+        if dominated and few < SD_NEEDS:
+            raise GateError("of few values it must not be told whether one person carries them")
         if sd is not None and dominated:
             raise GateError("a standard deviation must not be that of one person")
 

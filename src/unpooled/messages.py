@@ -227,7 +227,8 @@ class CellTable(Message, frozen=True):
     """Exact counts of some people on a lattice; cell b is (edges[b-1], edges[b]], outer ones open.
 
     `means` and `sds` (with n) are None where they are not told. Where they might be, `values` is
-    as in `GroupMoments`, and `dominated` says that one person carries most of the spread.
+    as in `GroupMoments`, and `dominated` says that one person carries most of the spread; it is
+    False where `values` is 1..7, whatever they are.
     """
 
     edges: tuple[float, ...]
@@ -290,8 +291,9 @@ class GroupRanks(Message, frozen=True, tag="group-ranks", tag_field="say"):
 class GroupStatuses(Message, frozen=True):
     """One group's follow-up: tables of those with the event and of the censored, or of all.
 
-    Where fewer than K people have one of the two statuses, neither is told: `either` then speaks
-    for all of them, and `below` says which status it was. Tables are of disjoint sets of people.
+    Where fewer than K people have one of the two statuses, or nobody where that may not be told,
+    neither is: `either` then speaks for all of them, and `below` says which status it was.
+    Tables are of disjoint sets of people.
     """
 
     group: str

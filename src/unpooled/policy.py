@@ -5,7 +5,14 @@ from typing import Literal, get_args
 import msgspec
 
 from unpooled.errors import InputError
-from unpooled.messages import CellMoments, CohortQuestion, LatticeQuestion, Limits, Question
+from unpooled.messages import (
+    CellMoments,
+    CohortQuestion,
+    LatticeQuestion,
+    Limits,
+    Question,
+    SurvivalQuestion,
+)
 
 SMALLEST_K = 3  # no disclosure threshold in use anywhere is lower
 
@@ -95,6 +102,19 @@ def people_for_powers(k: int, powers: int) -> int:
 def people_needed(question: Question | CohortQuestion | None, k: int) -> int:
     """How many people a group needs: K, or two cells of K on a lattice."""
     return 2 * k if isinstance(question, LatticeQuestion) else k
+
+
+def nobody_told(question: CohortQuestion, policy: Policy) -> bool:
+    """Whether "nobody" may be told apart from "fewer than K".
+
+    Not of people that the question chose, by a condition or as groups: it would tell on one.
+    """
+    return policy.zero_cells and question.where is None and question.by is None
+
+
+def empty_status_told(question: SurvivalQuestion, policy: Policy) -> bool:
+    """Whether "nobody had the event", or was censored, may be told of an arm."""
+    return policy.zero_cells and question.where is None
 
 
 _FEWEST_FIRST: tuple[CellMoments, ...] = get_args(CellMoments)

@@ -20,6 +20,7 @@ from unpooled.messages import (
     CatalogueQuestion,
     CenterJoin,
     CenterTable,
+    CohortQuestion,
     FollowUpQuestion,
     GroupRanks,
     GroupRanksQuestion,
@@ -43,7 +44,7 @@ from unpooled.messages import (
     SurvivalTables,
     TableQuestion,
 )
-from unpooled.policy import Policy, k_in_force, people_for_powers, people_needed
+from unpooled.policy import Policy, k_in_force, nobody_told, people_for_powers, people_needed
 from unpooled.variables import Codebook, Variable
 from unpooled.where import columns, parse
 
@@ -124,7 +125,8 @@ def _judge_aggregate(
         case Sizes():
             cells.check_people(*(size.n for size in aggregate.sizes))
         case Moments():
-            _judge_moments(aggregate, cells)
+            assert isinstance(question, CohortQuestion)  # judged before
+            _judge_moments(aggregate, _Cells(cells.k, nobody_told(question, policy)))
         case CenterTable():
             _judge_table(aggregate, question, policy, cells, declared)
         case CenterJoin():

@@ -49,7 +49,7 @@ class Source:
         self._connection = connection
         self.relation = relation
         self._extremes: dict[str, tuple[Any, ...]] = {}
-        self._spreads: dict[str, float] = {}
+        self._spreads: dict[tuple[str, int], float] = {}
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         self.kinds: Mapping[str, Kind] = {row[0]: _kind(row[1]) for row in described}
 
@@ -94,19 +94,20 @@ class Source:
         least, most = self._extremes[variable]
         return least, most
 
-    def spread(self, variable: str) -> float:
+    def spread(self, variable: str, least: int) -> float:
         """How far the middle half of a column reaches; 0.0 where it shares one value.
 
-        Where that is so, it is the middle half of all others.
+        Where that is so, it is the middle half of all others if they are at least so many.
         """
-        if variable not in self._spreads:
+        if (variable, least) not in self._spreads:
             value = f"nullif(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"
             column = f"SELECT {value} AS v FROM {self.relation}"
             low, high = self._quartiles(column)
-            if low == high:
-                low, high = self._quartiles(f"SELECT v FROM ({column}) WHERE v <> {low!r}::DOUBLE")
-            self._spreads[variable] = high - low
-        return self._spreads[variable]
+            others = f"SELECT v FROM ({column}) WHERE v <> {low!r}::DOUBLE"
+            if low == high and self.rows(f"SELECT count(v) FROM ({others})")[0][0] >= least:
+                low, high = self._quartiles(others)
+            self._spreads[variable, least] = high - low
+        return self._spreads[variable, least]
 
     def _quartiles(self, column: str) -> tuple[float, float]:
         """The quartiles of the values v of a query, to a part of their distance.

@@ -76,7 +76,7 @@ def test_no_choice_of_people_moves_the_lattice(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         parallel,
         "center_scale",
-        lambda selection, _: lattices.nice_number(selection.values()[0].std()),
+        lambda selection, *_: lattices.nice_number(selection.values()[0].std()),
     )
     assert scale() == 0.1
 

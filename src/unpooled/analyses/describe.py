@@ -1,11 +1,13 @@
 """Describe a variable: n, missing, mean and SD per group, and Welch's t-test of two groups."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from unpooled.analyses.asking import Request, refuse, take_attendance
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.binning import Rule
 from unpooled.maths.moments import (
     MEAN_NEEDS,
     SD_NEEDS,
@@ -22,22 +24,27 @@ from unpooled.results.refusals import center_refusals
 # --- at a center -------------------------------------------------------------------------------
 
 
-def summarise_moments(selection: Selection) -> Moments:
-    """Each group's moments, without what would give single people away."""
+def summarise_moments(selection: Selection, zeros: bool) -> Moments:
+    """Each group's moments, without what would give single people away.
+
+    `zeros` says whether "nobody has no value" may be told.
+    """
     people = zip(selection.groups, selection.values(), strict=True)
-    return Moments(moments=tuple(_group_moments(selection, g, values) for g, values in people))
+    rule = replace(selection.rule, zeros=zeros)
+    return Moments(moments=tuple(_group_moments(selection, g, own, rule) for g, own in people))
 
 
-def _group_moments(selection: Selection, group: str, values: FloatArray) -> GroupMoments:
-    k = selection.rule.k
+def _group_moments(
+    selection: Selection, group: str, values: FloatArray, rule: Rule
+) -> GroupMoments:
     moments = MeanSD.of(values)
     (size,) = selection.cohort.sizes([group])
     missing, hidden = size.missing, group in selection.hidden
-    telling = telling_values(values, k)
+    telling = telling_values(values, rule.k)
     return GroupMoments(
         group=group,
         n=moments.n,
-        missing=None if selection.rule.illegal(missing) or (missing and hidden) else missing,
+        missing=None if rule.illegal(missing) or (missing and hidden) else missing,
         values=telling,
         mean=moments.mean if telling == 0 or telling >= MEAN_NEEDS else None,
         sd=moments.sd if telling == 0 or telling >= SD_NEEDS else None,

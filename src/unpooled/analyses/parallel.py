@@ -20,7 +20,7 @@ from unpooled.maths.lattice import (
     nice_number,
     table_at,
 )
-from unpooled.maths.moments import MEAN_NEEDS, telling_values
+from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 from unpooled.maths.placing import place
 from unpooled.messages import (
     EVERYBODY,
@@ -47,7 +47,7 @@ def summarise_lattice(
     question: LatticeQuestion, selection: Selection, policy: Policy, parts: Parts, coarser: int
 ) -> LatticeTables:
     """Each group's own table, or a table for each part of it that was told by itself before."""
-    scale = center_scale(selection, question.variable)
+    scale = center_scale(selection, question.variable, policy.k)
     lattice = selection.cohort.declared.lattice(scale)
     told = moments_in_force(question, policy)
     k = selection.rule.k
@@ -63,16 +63,17 @@ def summarise_lattice(
     )
 
 
-def center_scale(selection: Selection, variable: str) -> float:
+def center_scale(selection: Selection, variable: str, k: int) -> float:
     """The declared scale, or how far the center's whole column spreads, roughly.
 
     The whole column, so that no choice of people moves the lattice; roughly, as 1, 2 or 5 times a
-    power of ten, so that it tells nothing about one of them.
+    power of ten, so that it tells nothing about one of them. `k` is the policy's own, which no
+    question moves.
     """
     declared = selection.cohort.declared.scale
     if declared is not None:
         return declared
-    spread = selection.cohort.source.spread(variable)
+    spread = selection.cohort.source.spread(variable, 2 * k)
     return nice_number(spread / _NORMAL) if spread > 0 else 1.0
 
 
@@ -96,14 +97,22 @@ def cell_table(
     cells = len(table.counts)
     judged = {"all": set(range(cells)), "tails": {0, cells - 1}, "none": set()}[moments]
     people = np.split(values, np.cumsum(table.counts)[:-1])
+    telling = tuple(telling_values(p, k) if c in judged else None for c, p in enumerate(people))
     return CellTable(
         edges=tuple(table.edges.tolist()),
         counts=tuple(table.counts.tolist()),
         means=_or_none(table.means),
         sds=_or_none(table.sds),
-        values=tuple(telling_values(p, k) if c in judged else None for c, p in enumerate(people)),
-        dominated=tuple(dominated(p) if c in judged else None for c, p in enumerate(people)),
+        values=telling,
+        dominated=tuple(map(_one_carries_it, people, telling)),
     )
+
+
+def _one_carries_it(people: FloatArray, telling: int | None) -> bool | None:
+    """Told only where it decides on the SD: of few values it would say how many people have one."""
+    if telling is None:
+        return None
+    return not 0 < telling < SD_NEEDS and dominated(people)
 
 
 def _or_none(values: FloatArray) -> tuple[float | None, ...]:

@@ -32,7 +32,7 @@ from unpooled.messages import (
     SurvivalTables,
 )
 from unpooled.outcome import Outcome
-from unpooled.policy import Policy
+from unpooled.policy import Policy, empty_status_told
 from unpooled.variables import Variable
 
 # --- at a center -------------------------------------------------------------------------------
@@ -42,13 +42,14 @@ def summarise_survival(
     question: SurvivalQuestion, selection: Selection, outcome: Outcome, policy: Policy
 ) -> SurvivalTables:
     """Each group's tables of events and of censorings, or one of all its people."""
-    scale = center_scale(selection, question.variable)
+    scale = center_scale(selection, question.variable, policy.k)
+    zeros = empty_status_told(question, policy)
     lattice = selection.cohort.declared.follow_up_lattice(scale, question.horizon)
     cutter = _Cutter(lattice, selection.rule.k, policy.moments)
     return SurvivalTables(
         scale=scale,
         groups=tuple(
-            _statuses(group, *outcome.times(group, question.horizon), cutter, policy.zero_cells)
+            _statuses(group, *outcome.times(group, question.horizon), cutter, zeros)
             for group in selection.groups
         ),
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class GroupDescription:
     """One group over all centers; mean and SD are None where some center withheld them.
 
-    `missing` leaves out the `missing_hidden` centers where 1..K−1 people have no value.
+    `missing` leaves out the `missing_hidden` centers where fewer than K people have no value.
     """
 
     group: str
@@ -155,6 +155,5 @@ class DescribeResult:
 
 
 def _missing(group: GroupDescription) -> str:
-    """A hidden center has at least one person without a value."""
-    least = group.missing + group.missing_hidden
-    return f"≥ {least}" if group.missing_hidden else str(least)
+    """A hidden center may have nobody without a value."""
+    return f"≥ {group.missing}" if group.missing_hidden else str(group.missing)

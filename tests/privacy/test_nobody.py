@@ -1,0 +1,186 @@
+"""Under a condition, and in few values, "nobody" must look like "a few"."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from unpooled import center as centers
+from unpooled import lattice_rule, rules
+from unpooled.analyses import parallel
+from unpooled.analyses import survival as survivals
+from unpooled.center import Center
+from unpooled.keys import CenterKey
+from unpooled.maths import lattice as lattices
+from unpooled.messages import (
+    Aggregate,
+    FollowUpQuestion,
+    GroupRanksQuestion,
+    LatticeQuestion,
+    LatticeTables,
+    Moments,
+    MomentsQuestion,
+    Question,
+    RanksQuestion,
+    Reason,
+    Refusal,
+    SurvivalQuestion,
+    SurvivalTables,
+    decode_answer,
+    encode,
+)
+from unpooled.policy import Policy
+from unpooled.sources import Source, open_source
+
+
+def people() -> pl.DataFrame:
+    """One person is 58 years old, has the event and no lactate value."""
+    random = np.random.default_rng(2)
+    n = 1000
+    return pl.DataFrame(
+        {
+            "crp": random.gamma(4, 1, n),
+            "weight": random.normal(75, 12, n),
+            "lactate": [None, *random.gamma(2, 1, n - 1).tolist()],
+            "age": [58, *random.integers(20, 50, n - 1).tolist()],
+            "time": np.round(random.exponential(300, n) + 1),
+            "died": [1, *random.integers(0, 2, n - 1).tolist()],
+            "sex": random.choice(["F", "M"], n),
+        }
+    )
+
+
+def porto(rows: pl.DataFrame) -> Center:
+    return Center("Porto", open_source(rows), Policy(), CenterKey.from_seed(1, "Porto"))
+
+
+def tell(center: Center, question: Question) -> Aggregate | None:
+    return decode_answer(center.answer(encode(question)).payload).aggregate
+
+
+def halve(is_there: Callable[[Center, str], bool | None]) -> float:
+    """The attack: each question halves where the crp of the one aged 58 may lie."""
+    low, high = 0.0, 40.0
+    center = porto(people())
+    for weight in np.linspace(50, 100, 60):
+        middle = (low + high) / 2
+        there = is_there(center, f"weight > {weight} and age < 58 or age == 58 and crp > {middle}")
+        if there is not None:
+            low, high = (middle, high) if there else (low, middle)
+    return abs(low - float(people()["crp"][0]))
+
+
+def lacks_a_value(center: Center, where: str) -> bool | None:
+    said = tell(center, MomentsQuestion(variable="lactate", where=where))
+    return said.moments[0].missing is None if isinstance(said, Moments) else None
+
+
+def test_missing_values_under_a_condition_find_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert halve(lacks_a_value) > 1
+    for module in (centers, rules):  # the rule taken out
+        monkeypatch.setattr(module, "nobody_told", lambda *_: True)
+    assert halve(lacks_a_value) < 0.01
+
+
+def test_nobody_missing_is_told_of_everybody_and_of_no_chosen_group() -> None:
+    rows = people()
+    said = tell(porto(rows), MomentsQuestion(variable="crp"))
+    assert isinstance(said, Moments)
+    assert said.moments[0].missing == 0
+    for groups in (None, ("F",)):
+        said = tell(porto(rows), MomentsQuestion(variable="crp", by="sex", groups=groups))
+        assert isinstance(said, Moments)
+        assert {group.missing for group in said.moments} == {None}
+
+
+def test_an_empty_status_under_a_condition_looks_like_a_small_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The attack: each time variable tells once whether the one aged 58 is above a limit."""
+    crp = float(people()["crp"][0])
+
+    def told(variable: str, limit: float) -> str | None:
+        where = f"died == 0 or (age == 58 and crp > {limit})"
+        question = SurvivalQuestion(variable=variable, event="died", horizon=5000.0, where=where)
+        said = tell(porto(people()), question)
+        assert isinstance(said, SurvivalTables)
+        return said.groups[0].below
+
+    def attack() -> list[bool]:
+        return [told(v, crp - 0.1) != told(v, crp + 0.1) for v in ("time", "weight")]
+
+    assert attack() == [False, False]
+    for module in (survivals, lattice_rule):  # the rule taken out
+        monkeypatch.setattr(module, "empty_status_told", lambda *_: True)
+    assert attack() == [True, True]
+
+
+def test_who_carries_the_spread_of_few_values_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attack tells one person with a rare value from two."""
+
+    def told(rare: int) -> Any:
+        said = tell(porto(pl.DataFrame({"v": [0.0] * 200 + [1.0] * rare})), LATTICE)
+        assert isinstance(said, LatticeTables)
+        return said.groups[0].tables[0].dominated
+
+    assert told(1) == told(2) == (False,)
+    monkeypatch.setattr(parallel, "_one_carries_it", lambda own, _: lattices.dominated(own))
+    assert tell(porto(pl.DataFrame({"v": [0.0] * 200 + [1.0]})), LATTICE) is None  # the gate
+    monkeypatch.setattr(rules, "judge_lattice", lambda *_: None)
+    assert told(1) != told(2)
+
+
+def test_the_scale_never_speaks_for_two_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred people cost nothing, and two do: the attack reads how far the two differ."""
+
+    def scales() -> list[float]:
+        found = []
+        for apart in (0.04, 3.0, 700.0, 51_000.0):
+            said = tell(porto(pl.DataFrame({"v": [0.0] * 100 + [1e5, 1e5 + apart]})), LATTICE)
+            assert isinstance(said, LatticeTables)
+            found.append(said.scale)
+        return found
+
+    assert scales() == [1.0] * 4
+    spread = Source.spread
+    monkeypatch.setattr(Source, "spread", lambda own, name, _: spread(own, name, 0))
+    assert len(set(scales())) == 4
+
+
+def test_as_many_others_as_two_cells_need_have_a_scale() -> None:
+    values = [0.0] * 100 + np.linspace(100, 900, 20).tolist()
+    for others, scale in ((20, 200.0), (19, 1.0)):
+        for k in (None, 12):  # a question's own K does not move the lattice
+            question = LatticeQuestion(variable="v", k=k)
+            said = tell(porto(pl.DataFrame({"v": values[: 100 + others]})), question)
+            assert isinstance(said, LatticeTables)
+            assert said.scale == scale
+
+
+LATTICE = LatticeQuestion(variable="v")
+MEANINGLESS: list[Question] = [
+    RanksQuestion(variable="crp"),
+    RanksQuestion(variable="crp", groups=("F", "M")),
+    RanksQuestion(variable="crp", by="sex"),
+    RanksQuestion(variable="crp", by="sex", groups=("F",)),
+    RanksQuestion(variable="crp", by="sex", groups=("F", "F")),
+    RanksQuestion(variable="crp", by="sex", groups=("F", "M", "X")),
+    GroupRanksQuestion(variable="crp"),
+    GroupRanksQuestion(variable="crp", by="sex", groups=()),
+    GroupRanksQuestion(variable="crp", by="sex", groups=("F", "M", "F")),
+    FollowUpQuestion(variable="died", event="died"),
+    FollowUpQuestion(variable="time", event="died", by="sex", groups=()),
+    SurvivalQuestion(variable="died", event="died", horizon=1.0),
+    SurvivalQuestion(variable="time", event="died", by="sex", groups=(), horizon=60.0),
+    SurvivalQuestion(variable="time", event="died", horizon=0.0),
+    SurvivalQuestion(variable="time", event="died", horizon=-3.0),
+]
+
+
+@pytest.mark.parametrize("question", MEANINGLESS)
+def test_a_question_without_meaning_is_unreadable(question: Question) -> None:
+    answer = decode_answer(porto(people()).answer(encode(question)).payload)
+    assert answer.aggregate is None
+    assert answer.refusals == (Refusal(reason=Reason.UNREADABLE_QUESTION),)
