@@ -153,7 +153,7 @@ def lattice_table(
     --------
     >>> table = lattice_table(np.arange(40.0), Lattice(step=1.0), k=10)
     >>> table.edges, table.counts, table.means
-    (array([12., 28.]), array([13, 16, 11]), array([ 6.  , 20.48, 34.  ]))
+    (array([12., 27.]), array([13, 15, 12]), array([ 6.   , 20.025, 33.525]))
     """
     return _table(values, lattice, k, moments, times=False)
 
@@ -170,7 +170,7 @@ def status_table(
     --------
     >>> table = status_table(np.arange(12.0), Lattice(step=1.0, lower=0.0, upper=20.0), k=10)
     >>> table.edges, table.counts, table.means
-    (array([], dtype=float64), array([12]), array([5.6]))
+    (array([], dtype=float64), array([12]), array([5.5]))
     """
     if math.isinf(lattice.lower) or math.isinf(lattice.upper):
         raise ValueError("times must have a lower and an upper limit")
