@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table
 from unpooled.maths.placing import place, tail
@@ -92,3 +93,12 @@ def test_a_table_without_moments_still_has_tails() -> None:
 def test_no_tables_are_an_error() -> None:
     with pytest.raises(ValueError, match="at least one center"):
         place([], Lattice(1.0))
+
+
+def test_an_extreme_cell_without_a_mean_continues_the_density_of_its_neighbour() -> None:
+    nothing = np.full(3, np.nan)
+    table = LatticeTable(np.array([4.0, 5.0]), np.array([16, 16, 16]), nothing, nothing)
+    placed = place([table], Lattice(1.0, lower=0.0, upper=9.0), refilled=False)
+    levels = (np.arange(16) + 0.5) / 16
+    np.testing.assert_allclose(placed.values[:16], 4 * stats.beta(4, 1).ppf(levels))
+    np.testing.assert_allclose(placed.values[32:], 5 + 4 * stats.beta(1, 4).ppf(levels))

@@ -22,6 +22,7 @@ from unpooled.maths.cells import Cells, with_moments
 from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.refilling import Points, refill
 
+_STEEP = 5.0  # how much faster than evenly an extreme cell without a mean may fill up
 _DOMINATED = 0.75  # an SD is withheld when one person carries ½ to 1 of it: the middle
 _SHAPES: FloatArray = np.concatenate((np.linspace(-8, -1.1, 70), np.linspace(-1, 3, 81)))
 
@@ -118,22 +119,40 @@ def _between_limits(cells: Cells, cell: IntArray, level: FloatArray) -> FloatArr
 
     Without an SD it is that of a density that falls off from the nearer limit nearly exponentially,
     which has the largest entropy: α = 1 where the mean is in the lower half, else β = 1. Without
-    moments people are spread evenly.
+    moments people are spread evenly, in an extreme cell so as to continue the neighbour's density.
     """
     from scipy.special import betaincinv
 
     width = np.where(np.isfinite(cells.high - cells.low), cells.high - cells.low, 0.0)
     low, size = np.where(width > 0, cells.low, 0.0), np.where(width > 0, width, 1.0)
-    mean = np.where(np.isnan(cells.mean), low + size / 2, cells.mean)
-    middle = np.clip((mean - low) / size, 1e-6, 1 - 1e-6)
+    slope = _slopes(cells, width)
+    continued = np.where(slope > 0, slope, 1.0) / (np.abs(slope) + 1)
+    middle = np.where(np.isnan(cells.mean), continued, (cells.mean - low) / size)
+    middle = np.clip(middle, 1e-6, 1 - 1e-6)
     binomial = middle * (1 - middle)
     discrete = cells.points / np.maximum(cells.points - 1, 1)  # points spread less than their Beta
     falling = binomial / (1 + 1 / np.minimum(middle, 1 - middle))
     variance = np.where(np.isnan(cells.sd), falling, (cells.sd / size) ** 2) * discrete
     total = np.clip(binomial / np.maximum(variance, 1e-12) - 1, 0.05, 1e6)
-    total = np.where(np.isnan(cells.mean), 2.0, total)
+    total = np.where(np.isnan(cells.mean), np.abs(slope) + 1, total)
     x = betaincinv((middle * total)[cell], ((1 - middle) * total)[cell], level)
     return with_moments(low[cell] + size[cell] * x, cell, cells)
+
+
+def _slopes(cells: Cells, width: FloatArray) -> FloatArray:
+    """a of Beta(a, 1) in each first cell, −a of Beta(1, a) in each last one, 1 in all others.
+
+    Such a cell of n people and width w has the density n·a/w at its inner limit: the neighbour's.
+    """
+    slope = np.ones(len(width))
+    density = cells.count / np.where(width > 0, width, np.inf)
+    same = cells.center[1:] == cells.center[:-1]
+    first, last = np.append(True, ~same), np.append(~same, True)
+    for ends, others, step, sign in ((first, last, 1, 1), (last, first, -1, -1)):
+        i = np.flatnonzero(ends & ~others & (density > 0))
+        i = i[density[i + step] > 0]
+        slope[i] = sign * np.clip(density[i + step] / density[i], 1 / _STEEP, _STEEP)
+    return slope
 
 
 def _open_cell(cells: Cells, i: int) -> FloatArray:
