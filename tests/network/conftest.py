@@ -52,9 +52,10 @@ def load(uri: str, table: str, frame: pl.DataFrame) -> None:
     import psycopg
 
     with psycopg.connect(uri) as database:
-        database.execute(f"CREATE TABLE {table} (los double precision, arm text, age integer)")
+        columns = "los float8, arm text, age integer, months float8, died integer"
+        database.execute(f"CREATE TABLE {table} ({columns})")
         with database.cursor() as cursor:
-            cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s, %s)", frame.rows())
+            cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s, %s, %s, %s)", frame.rows())
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,7 @@ def mixed(
     network.write_center("Bern", 'data = "data.parquet"', policy)
     for name in ("Porto", "Gent"):
         load(postgres, name, FRAMES[name])
-        query = f"SELECT los, arm, age FROM {name}"
+        query = f"SELECT los, arm, age, months, died FROM {name}"
         where = f'[postgres]\nconnection = "{postgres}"\nquery = "{query}"'
         network.write_center(name, where, policy)
     data: dict[str, Any] = {name: network.kit("Haifa") / "data.csv" for name in ("Haifa",)}

@@ -28,7 +28,7 @@ UNPOOLED = [sys.executable, "-m", "unpooled"]
 
 
 def hospital(seed: int, n: int, m: int) -> pl.DataFrame:
-    """People of two arms; a third variable to select on."""
+    """People of two arms; a third variable to select on, and how long they were followed up."""
     random = np.random.default_rng(seed)
     los = np.concatenate([random.gamma(4, 1, n), random.gamma(5, 1, m)])
     return pl.DataFrame(
@@ -36,6 +36,8 @@ def hospital(seed: int, n: int, m: int) -> pl.DataFrame:
             "los": los.round(6),
             "arm": ["a"] * n + ["b"] * m,
             "age": random.integers(20, 90, n + m),
+            "months": random.exponential(30, n + m).round(4),
+            "died": random.integers(0, 2, n + m),
         }
     )
 

@@ -28,6 +28,7 @@ ANALYSES: dict[str, Callable[[Federation], Any]] = {
     "compare, one-sided": lambda fed: fed.compare("los", by="arm", alternative="greater"),
     "compare several": lambda fed: fed.compare(["los", "age"], by="arm"),
     "quantiles": lambda fed: fed.quantiles("los", by="arm", method="all"),
+    "survival": lambda fed: fed.survival("months", "died", by="arm"),
     "quantiles by loss": lambda fed: fed.quantiles("los", [0.25, 0.5], method="loss"),
 }
 

@@ -45,7 +45,7 @@ running.run_coordinator(Path(sys.argv[1]), lambda text: print(text, flush=True))
 
 def planted(frame: pl.DataFrame) -> pl.DataFrame:
     """One person with a name, a group and a value that must never be seen outside."""
-    person = {"los": [8675309.25], "arm": ["Oddity"], "age": [40]}
+    person = {"los": [8675309.25], "arm": ["Oddity"], "age": [40], "months": [1.5], "died": [1]}
     people = pl.concat([frame, pl.DataFrame(person)])
     return people.with_columns(name=pl.lit("Zacharias-Quux"))
 
