@@ -30,7 +30,8 @@ def fed(frames: dict[str, pl.DataFrame]) -> Federation:
 
 
 def pooled(rows: Any, time: str, event: str, by: str) -> dict[str, FollowUp]:
-    groups = {str(label): own for label, own in rows.to_pandas().groupby(by)}
+    frame = rows.to_pandas() if isinstance(rows, pl.DataFrame) else rows
+    groups = {str(label): own for label, own in frame.groupby(by)}
     return {
         label: FollowUp.of(own[time].to_numpy(float), own[event].to_numpy(float))
         for label, own in groups.items()
@@ -195,19 +196,28 @@ def test_a_person_is_one_row(frames: dict[str, pl.DataFrame]) -> None:
             fed.survival("months", "died", horizon=60)
 
 
-def test_lung_in_two_groups_of_institutions_is_near_the_pooled_test() -> None:
+def inside_the_pooled_band(result: Any, pooled: dict[str, FollowUp]) -> bool:
+    """Whether each arm's curve lies inside the pooled band; the very first steps do not count."""
+    inside = []
+    for arm in result.arms:
+        curve = kaplan_meier(pooled[arm.group])
+        at = curve.times[(curve.at_risk >= 5) & (curve.survival <= 0.95)]
+        low, high = curve.band_at(at)
+        inside.append(np.all((low <= arm.curve.at(at)) & (arm.curve.at(at) <= high)))
+    return len(inside) == len(pooled) and all(inside)
+
+
+@pytest.mark.parametrize("policy", [ALL, Policy()], ids=["all moments", "default"])
+def test_lung_in_two_groups_of_institutions_is_near_the_pooled_test(policy: Policy) -> None:
     rows = lung()
-    fed = Federation.split(rows, center="half", policy=ALL)
+    days = {"time": Variable(resolution=1, lower=0)}
+    fed = Federation.split(rows, center="half", policy=policy, variables=days)
     result = fed.survival("time", "status", by="sex", groups=("men", "women"))
     assert result.log_rank is not None
     assert 9 < result.log_rank.statistic < 11.5  # pooled, over all 228 people: 10.327
-    for arm in result.arms:
-        own = rows[rows["sex"] == arm.group]
-        full = FollowUp.of(own["time"].to_numpy(float), own["status"].to_numpy(float) - 1)
-        curve = kaplan_meier(full)
-        at = curve.times[(curve.at_risk >= 5) & (curve.survival <= 0.95)]  # not the very first
-        low, high = curve.band_at(at)
-        assert np.all((low <= arm.curve.at(at)) & (arm.curve.at(at) <= high))
+    assert inside_the_pooled_band(
+        result, pooled(rows.assign(died=rows["status"] - 1), "time", "died", "sex")
+    )
 
 
 def test_lung_with_all_institutions_is_refused_by_name() -> None:
@@ -217,6 +227,16 @@ def test_lung_with_all_institutions_is_refused_by_name() -> None:
     named = {(r.center, r.group, r.reason) for r in refused.value.refusals}
     assert ("I33", "men", "too-small") in named
     assert len({center for center, *_ in named}) > 10
+
+
+def test_granulomatous_disease_in_two_groups_of_hospitals_is_near_the_pooled_test() -> None:
+    rows = cgd()
+    policy = Policy(k=5, moments="all")  # 44 infections in four arms are too few for a K of 10
+    fed = Federation.split(rows, center="half", policy=policy)
+    result = fed.survival("days", "infected", by="arm", groups=("placebo", "interferon"))
+    assert result.log_rank is not None
+    assert 9 < result.log_rank.statistic < 13.5  # pooled: 11.74
+    assert inside_the_pooled_band(result, pooled(rows, "days", "infected", "arm"))
 
 
 def test_granulomatous_disease_is_told_or_refused_honestly() -> None:
