@@ -149,7 +149,7 @@ def test_a_chain_goes_on_without_a_center_that_is_killed_in_the_middle_of_it(
     (missing,) = result.refusals
     assert missing.center == "Bern"
     assert missing.reason in (Reason.NO_ANSWER, Reason.NOT_CONNECTED, Reason.FAILED)
-    assert result.counts.sum() == 305
+    assert result.counts.sum() == pytest.approx(305)
     assert "left out: Bern" in str(result)
     assert not any(b'"join"' in e.question.encode() for e in entries(trio, "Bern")[-1:])
     trio.start("Bern")
