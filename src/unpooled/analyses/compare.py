@@ -6,7 +6,7 @@ from typing import get_args
 
 from unpooled.analyses.asking import Request, ask_groups, explain, refuse
 from unpooled.analyses.parallel_compare import run_pooled
-from unpooled.analyses.table import run_table
+from unpooled.analyses.table import run_table_beside
 from unpooled.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError, RefusedError
@@ -167,12 +167,7 @@ def _ask_table(
     if "table" not in methods:
         hint = "Hint: method='table' needs no center that can compare the groups by itself."
         explain(coordinator, request, refusals, hint)
-    try:
-        return run_table(coordinator, request, *shape)
-    except RefusedError:
-        if len(methods) == 1:
-            raise
-        return None
+    return run_table_beside(coordinator, request, methods, shape)
 
 
 def _combine(

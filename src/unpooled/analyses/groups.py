@@ -8,10 +8,10 @@ import numpy as np
 
 from unpooled.analyses.asking import Request, explain, refuse, take_attendance
 from unpooled.analyses.compare import BY_CENTER, check_methods
-from unpooled.analyses.table import run_table
+from unpooled.analyses.table import run_table_beside
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
-from unpooled.errors import InputError, RefusedError
+from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.effect import heterogeneity, overall_effect
 from unpooled.maths.group_ranks import (
@@ -150,7 +150,7 @@ def run_groups(
     rounds = 1 + _check_groups(coordinator, request, centers)
     table = None
     if "table" in methods:
-        table = _ask_table(coordinator, request, methods, shape)
+        table = run_table_beside(coordinator, request, methods, shape)
         rounds += 0 if table is None else table.rounds
     elif not centers:
         hint = "Hint: method='table' needs no center that can compare the groups by itself."
@@ -207,20 +207,6 @@ def _check_groups(
         return 0
     take_attendance(coordinator, request)
     return 1
-
-
-def _ask_table(
-    coordinator: Coordinator,
-    request: Request,
-    methods: Sequence[str],
-    shape: tuple[int | None, Limits],
-) -> TableResult | None:
-    try:
-        return run_table(coordinator, request, *shape)
-    except RefusedError:
-        if len(methods) == 1:
-            raise
-        return None
 
 
 def _combine(

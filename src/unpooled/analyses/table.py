@@ -11,7 +11,7 @@ from unpooled.analyses.asking import Attendance, Request, refuse, take_attendanc
 from unpooled.analyses.parts import Parts, fixed_edges
 from unpooled.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
-from unpooled.errors import InputError, MessageError
+from unpooled.errors import InputError, MessageError, RefusedError
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.binning import Rule, Weight, buffer, coarsen, cut, place_boundaries
 from unpooled.maths.joining import Join, Pools, join, reallocate
@@ -151,6 +151,21 @@ def _wider(own: float | None, so_far: float | None, pick: Any) -> float | None:
 
 
 # --- at the coordinator ------------------------------------------------------------------------
+
+
+def run_table_beside(
+    coordinator: Coordinator,
+    request: Request,
+    methods: Sequence[str],
+    shape: tuple[int | None, Limits],
+) -> TableResult | None:
+    """The table for one of several methods; None where it is refused and others are left."""
+    try:
+        return run_table(coordinator, request, *shape)
+    except RefusedError:
+        if len(methods) == 1:
+            raise
+        return None
 
 
 def run_table(

@@ -185,13 +185,3 @@ def linked_groups(centers: Sequence[GroupRankStatistics]) -> list[list[int]]:
         left -= block
         found.append(sorted(block))
     return found
-
-
-def tied_note(centers: Sequence[GroupRankStatistics]) -> str | None:
-    """What is unusual: centers in which nobody differs."""
-    if not centers:
-        raise ValueError("centers must hold at least one center, got none")
-    tied = sum(center.rank_variance == 0 for center in centers)
-    if tied == len(centers):
-        return "all values are tied: nothing to test, p = 1"
-    return f"all values are tied in {tied} of {len(centers)} centers" if tied else None

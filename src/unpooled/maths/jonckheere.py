@@ -14,13 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from unpooled.maths.group_ranks import GroupRankStatistics, GroupTest, tied_note
+from unpooled.maths.group_ranks import GroupRankStatistics, GroupTest
 from unpooled.maths.mann_whitney import (
     Alternative,
     TestResult,
     log_chi2_survival,
     log_normal_p,
     normal_test,
+    tied_note,
 )
 
 
@@ -36,7 +37,7 @@ def trend_weighted(centers: Sequence[GroupRankStatistics], alternative: Alternat
     >>> trend_weighted([center, center], "greater").p_value
     2.50...e-06
     """
-    note = tied_note(centers)
+    note = tied_note([center.rank_variance for center in centers])
     varying = [(_steps(c), _trend(c), _variance(c)) for c in centers if _variance(c) > 0]
     weighted = sum(steps * j / variance for steps, j, variance in varying)
     squares = sum(steps**2 / variance for steps, _, variance in varying)
@@ -45,14 +46,14 @@ def trend_weighted(centers: Sequence[GroupRankStatistics], alternative: Alternat
 
 def trend_sum(centers: Sequence[GroupRankStatistics], alternative: Alternative) -> GroupTest:
     """Σ J/√(Σ V)."""
-    note = tied_note(centers)
+    note = tied_note([center.rank_variance for center in centers])
     j, variance = sum(map(_trend, centers)), sum(map(_variance, centers))
     return _normal(normal_test("sum", j, variance, alternative, note))
 
 
 def trend_fisher(centers: Sequence[GroupRankStatistics], alternative: Alternative) -> GroupTest:
     """Fisher's −2 Σ log p over the centers' own trend tests."""
-    note = tied_note(centers)
+    note = tied_note([center.rank_variance for center in centers])
     own = [log_normal_p(_trend(center), _variance(center), alternative) for center in centers]
     statistic, df = -2 * sum(own), 2 * len(centers)
     return GroupTest("fisher", statistic, log_chi2_survival(statistic, df), note, df)

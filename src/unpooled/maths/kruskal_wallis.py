@@ -23,9 +23,8 @@ from unpooled.maths.group_ranks import (
     GroupRankStatistics,
     GroupTest,
     linked_groups,
-    tied_note,
 )
-from unpooled.maths.mann_whitney import log_chi2_survival
+from unpooled.maths.mann_whitney import log_chi2_survival, tied_note
 
 
 def kruskal_weighted(centers: Sequence[GroupRankStatistics]) -> GroupTest:
@@ -49,7 +48,7 @@ def kruskal_sum(centers: Sequence[GroupRankStatistics]) -> GroupTest:
 
 def kruskal_fisher(centers: Sequence[GroupRankStatistics]) -> GroupTest:
     """Fisher's −2 Σ log p over the centers' own tests; one with a single value has p = 1."""
-    note = tied_note(centers)
+    note = tied_note([center.rank_variance for center in centers])
     statistic = -2 * sum(kruskal_weighted([center]).log_p for center in centers)
     df = 2 * len(centers)
     return GroupTest("fisher", statistic, log_chi2_survival(statistic, df), note, df)
@@ -72,7 +71,7 @@ def kruskal_table(counts: npt.ArrayLike) -> GroupTest:
 def _stratified(
     method: str, centers: Sequence[GroupRankStatistics], weights: Sequence[float]
 ) -> GroupTest:
-    note = tied_note(centers)
+    note = tied_note([center.rank_variance for center in centers])
     groups = len(centers[0].sizes)
     rank_sums, covariance = np.zeros(groups), np.zeros((groups, groups))
     for center, weight in zip(centers, weights, strict=True):

@@ -203,7 +203,7 @@ def sum_test(centers: Sequence[RankStatistics], alternative: Alternative) -> Tes
     >>> sum_test([center, center], "two-sided").p_value
     0.001340...
     """
-    note = _note(centers)
+    note = tied_note([center.variance for center in centers])
     u = sum(center.u for center in centers)
     variance = sum(center.variance for center in centers)
     return normal_test("sum", u, variance, alternative, note)
@@ -221,7 +221,7 @@ def weighted_test(centers: Sequence[RankStatistics], alternative: Alternative) -
     >>> weighted_test(centers, "greater").statistic
     2.317...
     """
-    note = _note(centers)
+    note = tied_note([center.variance for center in centers])
     varying = [(c.n_x * c.n_y, c.u, c.variance) for c in centers if c.variance > 0]
     weighted = sum(pairs * u / variance for pairs, u, variance in varying)  # Σ a Z
     squares = sum(pairs**2 / variance for pairs, _, variance in varying)  # Σ a²
@@ -239,7 +239,7 @@ def fisher_test(centers: Sequence[RankStatistics], alternative: Alternative) -> 
     >>> fisher_test([center, center], "two-sided").p_value
     0.00463...
     """
-    note = _note(centers)
+    note = tied_note([center.variance for center in centers])
     statistic = -2 * sum(log_normal_p(center.u, center.variance, alternative) for center in centers)
     log_p = log_chi2_survival(statistic, 2 * len(centers))
     return TestResult("fisher", statistic, log_p, note)
@@ -338,10 +338,11 @@ def log_normal_p(u: float, variance: float, alternative: Alternative) -> float:
     return float(log_ndtr(-z if alternative == "greater" else z))
 
 
-def _note(centers: Sequence[RankStatistics]) -> str | None:
-    if not centers:
+def tied_note(variances: Sequence[float]) -> str | None:
+    """What is unusual: centers in which nobody differs, by the variance of each center's ranks."""
+    if not variances:
         raise ValueError("centers must hold at least one center, got none")
-    tied = sum(center.variance == 0 for center in centers)
-    if tied == len(centers):
+    tied = sum(variance == 0 for variance in variances)
+    if tied == len(variances):
         return "all values are tied: nothing to test, p = 1"
-    return f"all values are tied in {tied} of {len(centers)} centers" if tied else None
+    return f"all values are tied in {tied} of {len(variances)} centers" if tied else None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unpooled.report.html import Html
 
@@ -91,3 +91,11 @@ def write(path: str | Path, markup: str) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(markup, encoding="utf-8")
     return file
+
+
+def stacked(sections: Sequence[Section]) -> "altair.TopLevelMixin":
+    """The charts of a report, one below the other."""
+    import altair
+
+    charts: Any = [figure.chart for section in sections for figure in section.figures]
+    return charts[0] if len(charts) == 1 else altair.vconcat(*charts)

@@ -10,7 +10,7 @@ from unpooled.maths.effect import Heterogeneity, Interval, center_effect
 from unpooled.maths.group_ranks import GroupRankStatistics, GroupTest
 from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
 from unpooled.report.html import Html
-from unpooled.report.page import Figure, Section
+from unpooled.report.page import Figure, Section, stacked
 from unpooled.report.text import columns_text, number, p_text
 from unpooled.results.compare import RECOMMENDED, heterogeneity_dict
 from unpooled.results.interval import interval_cells, interval_dict
@@ -210,10 +210,7 @@ class GroupsResult:
 
     def chart(self) -> "altair.TopLevelMixin":
         """The charts of the report, one below the other; asks on as `report` does."""
-        import altair
-
-        charts: Any = [f.chart for section in self.whole().sections() for f in section.figures]
-        return charts[0] if len(charts) == 1 else altair.vconcat(*charts)
+        return stacked(self.whole().sections())
 
     def forest(self) -> "altair.TopLevelMixin":
         """The forest plot: the effect of each pair over all centers."""

@@ -32,8 +32,8 @@ def write_report(
 def _asked(record: Record, refusals: Iterable[CenterRefusal]) -> Section:
     asked = list(dict.fromkeys(question_sentence(release.question) for release in record.releases))
     body = Html().paragraph(
-        "No number in this report speaks for fewer than K people of a center. Each center decided "
-        "itself what left it; everything that did is listed below."
+        "No number that left a center speaks for fewer than K of its people. Each center decided "
+        "itself what left it; everything that did is listed below. Curves are estimated from that."
     )
     body = body.items("Centers, and the K in force there", _centers_by_k(record))
     if record.policy is not None:
