@@ -486,7 +486,7 @@ def test_every_aggregate_is_tried_above() -> None:
 def test_an_aggregate_without_a_rule_fails_type_checking(tmp_path: Path) -> None:
     package = tmp_path / "unpooled"
     shutil.copytree(Path(__file__).parents[2] / "src" / "unpooled", package)
-    messages = package / "messages.py"
+    messages = package / "messages" / "aggregates.py"
     text = messages.read_text()
     union = "\nAggregate = (\n    Catalogue"
     assert union in text
