@@ -167,6 +167,18 @@ def test_a_join_that_does_not_fit_the_table_is_an_error(joined: Join, problem: s
         reallocate(table, joined, ("x",)[: len(joined.pools)], (0.0, 20.0))
 
 
+def test_a_group_that_is_not_pooled_is_added_exactly() -> None:
+    old = np.array([[4.6, 5.6, 2.7], [4.6, 5.6, 2.7]])
+    pools = (
+        Pools(np.array([2, 1]), np.array([12, 13])),
+        Pools(np.array([1, 1, 1]), np.array([11, 12, 13])),
+    )
+    table = Table(np.arange(4.0), old, ("a", "b"))
+    counts = add(table, Join(np.array([]), pools)).counts
+    assert counts[1].tolist() == (old[1] + [11, 12, 13]).tolist()
+    assert counts[0] == pytest.approx(old[0] + [12 * 4.6 / 10.2, 12 * 5.6 / 10.2, 13])
+
+
 def test_groups_far_apart_still_split_the_bins() -> None:
     """Where one group has nobody, its empty bins must not take the other group's splits back."""
     random = np.random.default_rng(2)

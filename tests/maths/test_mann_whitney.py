@@ -18,6 +18,7 @@ from unpooled.maths.mann_whitney import (
     fisher_test,
     log_chi2_survival,
     rank_statistics,
+    rank_statistics_by_row,
     sum_test,
     table_test,
     weighted_test,
@@ -108,6 +109,14 @@ def test_u_of_a_million_people_is_exact() -> None:
     found = rank_statistics(x, x + 0.5)
     assert found.u == 1_000_000
     assert found.variance == 1e12 * (2e6 + 1) / 3
+
+
+def test_many_centers_at_once_are_as_one_by_one() -> None:
+    random = np.random.default_rng(1)
+    x = np.sort(random.normal(0.0, 2.0, (50, 400)).round(1))
+    y = np.sort(random.normal(0.3, 2.0, (50, 301)).round(1))
+    one_by_one = [rank_statistics(*pair) for pair in zip(x, y, strict=True)]
+    assert rank_statistics_by_row(x, y) == one_by_one
 
 
 @settings(deadline=None)

@@ -84,12 +84,15 @@ def cut(groups: Sequence[FloatArray], rule: Rule) -> Cuts:
            [0, 4]])
     """
     totals = check_groups(groups, rule)
-    values = as_sequences(groups)
     nobody = [0] * len(groups)
-    below, ends = find_cuts(values, nobody, totals, rule)
-    above = [next_value(values, end, totals) for end in ends]
+    below, ends = find_cuts(as_sequences(groups), nobody, totals, rule)
     edges = np.array([nobody, *ends, totals], dtype=np.int64)
-    return Cuts(np.array(below), np.array(above), (edges[1:] - edges[:-1]).T)
+    above = np.full(len(below), np.inf)
+    for values, passed in zip(groups, edges[1:-1].T, strict=True):
+        following = values[passed[passed < len(values)]]
+        least = above[: len(following)]
+        np.copyto(least, following, where=following < least)
+    return Cuts(np.array(below), above, (edges[1:] - edges[:-1]).T)
 
 
 def coarsen(groups: Sequence[FloatArray], edges: FloatArray, rule: Rule) -> FloatArray:
@@ -108,13 +111,13 @@ def coarsen(groups: Sequence[FloatArray], edges: FloatArray, rule: Rule) -> Floa
     return np.asarray(edges[found.below.astype(np.int64)])
 
 
-def as_sequences(groups: Sequence[FloatArray]) -> list[Sequence[float]]:
+def as_sequences(groups: Sequence[FloatArray], few: bool = False) -> list[Sequence[float]]:
     """The groups in the form whose single values are read fastest.
 
-    A list, where copying costs little; for large groups the array's own memory.
+    A list, where copying costs little; for large groups, or to read a few, the array's own memory.
     """
     return [
-        values.tolist() if len(values) <= _SMALL else np.ascontiguousarray(values).data
+        values.tolist() if len(values) <= _SMALL and not few else np.ascontiguousarray(values).data
         for values in groups
     ]
 
@@ -175,21 +178,29 @@ def _first_candidate(
 ) -> float | None:
     """Some group must pass k people, or all of them where fewer than k would stay behind.
 
-    None where every group can only pass as a whole, and none ends before all have begun.
+    So must every other group that has begun by then. None where every group can only pass as a
+    whole, and none ends before all have begun.
     """
     first, begun, whole = math.inf, -math.inf, True
     for x, p, total in zip(groups, passed, totals, strict=True):
-        if total - p >= k:
+        if total - p >= 2 * k:
+            value = x[p + k - 1]
+            whole = False
+        elif total - p >= k:
+            value = x[total - 1]
             if x[p] > begun:
                 begun = x[p]
-            if total - p >= 2 * k:
-                value = x[p + k - 1]
-                whole = False
-            else:
-                value = x[total - 1]
-            if value < first:
-                first = value
-    return None if begun == -math.inf or (whole and first >= begun) else first
+        else:
+            continue
+        if value < first:
+            first = value
+    if whole and first >= begun:
+        return None
+    needed = first
+    for x, p, total in zip(groups, passed, totals, strict=True):
+        if p < total and x[p] <= first and x[p + k - 1] > needed:
+            needed = x[p + k - 1]
+    return needed
 
 
 def _lower_bound(
@@ -226,7 +237,7 @@ def place_boundaries(below: FloatArray, above: FloatArray, weight: Weight) -> Fl
     if not len(below):
         return below
     pairs = zip(below.tolist(), above.tolist(), strict=True)
-    w = np.fromiter((weight(a, v) for a, v in pairs), dtype=np.float64, count=len(below))
+    w = np.array([weight(a, v) for a, v in pairs], dtype=np.float64)
     placed = w * below + (1.0 - w) * above
     return np.minimum(np.maximum(placed, below), np.nextafter(above, below))
 

@@ -7,6 +7,7 @@ group and from the left, neighbouring bins until each pool is legal. At the coor
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,8 +41,7 @@ class Join:
     pools: tuple[Pools, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Proposal:
+class _Proposal(NamedTuple):
     """The center's bins after splitting: `parent` is the table's bin each of them lies in."""
 
     parent: IntArray
@@ -65,7 +65,7 @@ def join(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule, weight:
     check_groups(groups, rule)
     proposal = _propose(groups, interior, rule, weight)
     reach = reach_of(groups, rule, weight)
-    if proposal.own.any():
+    if len(proposal.edges) > len(interior):
         proposal = undo_pooled_splits(proposal, groups, reach, rule, weight)
     pools = []
     for counts, values, ends in zip(proposal.counts, groups, reach, strict=True):
@@ -115,18 +115,16 @@ def _find_splits(
     groups: Sequence[FloatArray], ends: IntArray, counts: IntArray, rule: Rule
 ) -> dict[int, tuple[list[float], list[float], IntArray]]:
     """For each bin that can be split: the data values around its boundaries, and its people."""
-    enough = np.add.reduce(counts) >= 2 * max(rule.k, rule.bin)
-    (splittable,) = (enough & ~np.logical_or.reduce(rule.illegal_cells(counts))).nonzero()
-    if not len(splittable):
+    (enough,) = (np.add.reduce(counts) >= 2 * max(rule.k, rule.bin)).nonzero()
+    if not len(enough):
         return {}
     found = {}
-    values = as_sequences(groups)
-    for b, start, end in zip(
-        splittable.tolist(),
-        ends[:, splittable].T.tolist(),
-        ends[:, splittable + 1].T.tolist(),
-        strict=True,
-    ):
+    values = as_sequences(groups, few=True)
+    passed_at = ends.T.tolist()
+    for b in enough.tolist():
+        start, end = passed_at[b : b + 2]
+        if any(rule.illegal(e - s) for s, e in zip(start, end, strict=True)):
+            continue
         below, passed = find_cuts(values, start, end, rule)
         if below:
             above = [next_value(values, done, end) for done in passed]
@@ -187,31 +185,46 @@ def reallocate(
     limits
         The outer limits of the new table.
     """
-    interior = table.edges[1:-1]
-    merged, pieces = _merge(interior, joined.splits)
-    pools = dict(zip(groups, joined.pools, strict=True))
-    counts = np.empty((len(table.groups), len(merged) + 1))
-    for row, group, old in zip(counts, table.groups, table.counts, strict=True):
-        if group not in pools:
-            row[:] = (old / pieces).repeat(pieces)
-            continue
-        new = pools[group]
-        _check_pools(new, len(merged) + 1)
-        spread = old
-        if len(joined.splits):
-            split_by = (new.counts / new.spans).repeat(new.spans)
-            spread = _share(old, split_by, pieces)
-        np.add(spread, _share(new.counts, spread, new.spans), out=row)
-    edges = np.empty(len(merged) + 2)
-    edges[0], edges[1:-1], edges[-1] = limits[0], merged, limits[1]
-    return Table(edges, counts, table.groups)
+    bins = table.bins + len(joined.splits)
+    for own in joined.pools:
+        _check_pools(own, bins)
+    speaking = dict(zip(groups, joined.pools, strict=True))
+    told = [speaking.get(group) for group in table.groups]
+    interior, counts = table.edges[1:-1], table.counts
+    if len(joined.splits):
+        interior, pieces = _merge(interior, joined.splits)
+        counts = np.array([_split(old, own, pieces) for old, own in zip(counts, told, strict=True)])
+    edges = np.empty(bins + 1)
+    edges[0], edges[1:-1], edges[-1] = limits[0], interior, limits[1]
+    return Table(edges, _add(counts, told), table.groups)
+
+
+def _split(old: FloatArray, new: Pools | None, pieces: IntArray) -> FloatArray:
+    """One group's old mass over the pieces of its bins; evenly where nothing is told of it."""
+    if new is None:
+        return (old / pieces).repeat(pieces)
+    return _share(old, (new.counts / new.spans).repeat(new.spans), pieces)
+
+
+def _add(counts: FloatArray, told: Sequence[Pools | None]) -> FloatArray:
+    """The counts with each group's pooled people added, all groups at once: their bins in a line.
+
+    A group of which nothing is told is a pool of nobody.
+    """
+    bins = counts.shape[1]
+    pools = [own or Pools(np.array([bins]), np.array([0])) for own in told]
+    people = np.concatenate([own.counts for own in pools])
+    spans = np.concatenate([own.spans for own in pools])
+    shared = _share(people, counts.ravel(), spans).reshape(counts.shape)
+    for row, own in zip(shared, pools, strict=True):
+        if len(own.spans) == bins:  # nobody is pooled: no rounding either
+            row[:] = own.counts
+    return counts + shared
 
 
 def _merge(interior: FloatArray, splits: FloatArray) -> tuple[FloatArray, IntArray]:
     """All interior edges, and into how many pieces each old bin falls."""
     bins = len(interior) + 1
-    if not len(splits):
-        return interior, np.ones(bins, dtype=np.int64)
     merged = np.concatenate((interior, splits))
     merged.sort(kind="stable")
     if not (merged[1:] > merged[:-1]).all():
@@ -232,7 +245,7 @@ def _share(amounts: IntArray | FloatArray, proportions: FloatArray, spans: IntAr
     if len(spans) == len(proportions):
         return amounts.astype(np.float64)
     sums = np.add.reduceat(proportions, spans.cumsum() - spans)
-    if sums.all():
+    if np.count_nonzero(sums) == len(sums):
         return (amounts / sums).repeat(spans) * proportions
     even = np.repeat(sums == 0, spans)
     weights = np.where(even, 1.0 / np.repeat(spans, spans), proportions)

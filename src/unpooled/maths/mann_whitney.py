@@ -15,8 +15,11 @@ import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
 
+_AT_ONCE = 15_000  # people whose ranks are taken at once: their arrays stay in the caches
+
 Alternative = Literal["two-sided", "greater", "less"]
 """What is asked: `greater` means that Y is larger than X."""
+_ALTERNATIVES = get_args(Alternative)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +42,12 @@ class RankStatistics:
         pairs = self.n_x * self.n_y
         if not abs(self.u) <= pairs:
             raise ValueError(f"u must lie in [-n_x·n_y, n_x·n_y] = ±{pairs}, got {self.u}")
-        for name, value in (
-            ("variance", self.variance),
-            ("effect_variance", self.effect_variance),
-        ):
-            if not 0 <= value < math.inf:
-                raise ValueError(f"{name} must be finite and not negative, got {value}")
+        if not 0 <= self.variance < math.inf:
+            raise ValueError(f"variance must be finite and not negative, got {self.variance}")
+        if not 0 <= self.effect_variance < math.inf:
+            raise ValueError(
+                f"effect_variance must be finite and not negative, got {self.effect_variance}"
+            )
 
     @property
     def effect(self) -> float:
@@ -115,10 +118,14 @@ def rank_statistics_by_row(x: FloatArray, y: FloatArray) -> list[RankStatistics]
             raise ValueError(f"{name} must hold at least one value, got none")
         if not ((values[:, 1:] >= values[:, :-1]).all() and np.isfinite(values[:, [0, -1]]).all()):
             raise ValueError(f"{name} must be finite and ascending")
-    runs = _Runs.of_people(x, y)
     n_x, n_y = x.shape[1], y.shape[1]
-    figures = zip(runs.u(), runs.null_variance(), runs.effect_variance(), strict=True)
-    return [RankStatistics(n_x, n_y, float(u), float(v), float(w)) for u, v, w in figures]
+    rows = max(_AT_ONCE // (n_x + n_y), 1)
+    found = []
+    for row in range(0, len(x), rows):
+        runs = _Runs.of_people(x[row : row + rows], y[row : row + rows])
+        figures = runs.u(), runs.null_variance(), runs.effect_variance()
+        found += [RankStatistics(n_x, n_y, *told) for told in np.transpose(figures).tolist()]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +155,9 @@ class _Runs:
         np.not_equal(pooled[:, 1:], pooled[:, :-1], out=last[:, :-1])
         runs = np.count_nonzero(last, axis=1)
         starts = runs.cumsum() - runs
-        reached_x = (order < n).cumsum(axis=1, dtype=np.float64)[last]
-        reached_y = last.ravel().nonzero()[0] + 1 - before.repeat(runs) - reached_x
+        reached = (order < n).cumsum(axis=1)
+        reached_x = reached[last].astype(np.float64)
+        reached_y = (np.arange(1, total + 1) - reached)[last].astype(np.float64)
         counts = _steps(reached_x, starts), _steps(reached_y, starts)
         return cls(float(n), float(total - n), *counts, reached_x, reached_y, starts)
 
@@ -281,10 +289,10 @@ def check_counts(counts_x: npt.ArrayLike, counts_y: npt.ArrayLike) -> tuple[Floa
             f"counts_x and counts_y must be rows of equal length, got {x.shape} and {y.shape}"
         )
     for name, counts in (("counts_x", x), ("counts_y", y)):
-        if not (np.all(np.isfinite(counts)) and np.all(counts >= 0)):
+        if np.count_nonzero((counts >= 0) & (counts < np.inf)) < len(counts):
             raise ValueError(f"{name} must be finite and not negative")
-        if counts.sum() < 1:
-            raise ValueError(f"{name} must sum to at least 1 person, got {counts.sum()}")
+        if (people := counts.sum()) < 1:
+            raise ValueError(f"{name} must sum to at least 1 person, got {people}")
     return x, y
 
 
@@ -328,8 +336,8 @@ def log_normal_p(u: float, variance: float, alternative: Alternative) -> float:
     """The logarithm of that test's p-value, finite far beyond the smallest float."""
     from scipy.special import log_ndtr
 
-    if alternative not in get_args(Alternative):
-        raise ValueError(f"alternative must be one of {get_args(Alternative)}, got {alternative!r}")
+    if alternative not in _ALTERNATIVES:
+        raise ValueError(f"alternative must be one of {_ALTERNATIVES}, got {alternative!r}")
     if variance == 0:
         return 0.0
     z = u / math.sqrt(variance)

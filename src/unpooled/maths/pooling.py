@@ -1,6 +1,8 @@
 """Pooling one group's people over neighbouring bins, until each pool may be told."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -33,17 +35,16 @@ def pool_starts(
     >>> pool_starts(counts, np.arange(1.0, 7.0), values, ends, Rule(k=10), lambda a, v: 0.5)
     array([0, 2, 4])
     """
-    k, people = rule.k, counts.tolist()
-    passed, pool, starts = 0, 0, [0]
-    for b, count in enumerate(people, 1):
-        pool += count
-        if pool < k:
-            continue
-        passed += pool
-        if len(values) - passed < k:
+    k, people = rule.k, len(values)
+    reached = list(accumulate(counts.tolist(), initial=0))  # people before each bin
+    starts, end, passed = [0], 0, 0
+    while passed + 2 * k <= people:
+        end = bisect_left(reached, passed + k, end)
+        passed = reached[end]
+        if people - passed < k:
             break
-        starts.append(b if people[b] else _end_in_gap(b, people, edges, values, passed, weight))
-        pool = 0
+        held = reached[end + 1] > passed
+        starts.append(end if held else _end_in_gap(end, reached, edges, values, weight))
     if reach == EVERYWHERE:
         return np.array(starts, dtype=np.int64)
     nobody_below, nobody_above = reach
@@ -55,17 +56,11 @@ def pool_starts(
 
 
 def _end_in_gap(
-    end: int,
-    people: list[int],
-    edges: FloatArray,
-    values: FloatArray,
-    passed: int,
-    weight: Weight,
+    end: int, reached: list[int], edges: FloatArray, values: FloatArray, weight: Weight
 ) -> int:
-    """Of the edges in the gap behind so many people, the one nearest to an own boundary."""
-    last = end
-    while not people[last]:
-        last += 1
+    """Of the edges in the gap that begins at this bin, the one nearest to an own boundary."""
+    passed = reached[end]
+    last = bisect_right(reached, passed, end) - 1  # the next bin with people
     below, above = float(values[passed - 1]), float(values[passed])
     w = weight(below, above)
     distance = np.abs(edges[end - 1 : last] - (w * below + (1 - w) * above))
@@ -95,6 +90,4 @@ def _apart(groups: Sequence[FloatArray], k: int) -> bool:
     if len(held) < 2:
         return False
     low, high = max(x[0] for x in held), min(x[-1] for x in held)
-    return any(
-        x.searchsorted(low) >= k or len(x) - x.searchsorted(high, "right") >= k for x in held
-    )
+    return any(len(x) >= k and (x[k - 1] < low or x[-k] > high) for x in held)

@@ -20,7 +20,7 @@ from unpooled.study.methods import (
 from unpooled.study.parallel_settings import ParallelQuantiles, ParallelTests
 from unpooled.study.settings import QuantileSetting, Simulated, TestSetting
 
-_BATCH = 25  # federations whose ranks are taken at once: few enough for the caches
+_BATCH = 100  # federations whose ranks are taken at once
 
 
 def generators(name: str, seed: int, start: int, stop: int) -> Iterator[Random]:
