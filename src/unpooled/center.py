@@ -35,6 +35,7 @@ from unpooled.keys import CenterKey
 from unpooled.ledger import Ledger
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Weight
+from unpooled.maths.large import allocating
 from unpooled.memory.history import WouldDiffer
 from unpooled.memory.memory import DataChanged, Memory
 from unpooled.memory.memory_file import MemoryFile, memory_path
@@ -139,7 +140,8 @@ class Center:
         altogether: nothing leaves that is not recorded. `HeldError` is raised while the steward has
         not decided. A question that comes again with the same `ticket` gets the same release.
         """
-        with self._turn:  # each answer is judged beside the one before
+        # each answer is judged beside the one before
+        with self._turn, allocating(self._source.allocate):
             return self._answer(payload, ticket)
 
     def close(self) -> None:

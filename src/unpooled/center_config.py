@@ -6,6 +6,7 @@ The file looks like this::
     data = "stays.csv"
     ledger = "Haifa.ledger"
     approval = "auto"
+    ram_mb = 1000                         # how much memory answers may take
 
     [policy]
     k = 10
@@ -40,6 +41,7 @@ from unpooled.errors import InputError
 from unpooled.keys import CenterKey
 from unpooled.policy import Policy
 from unpooled.postgres import Postgres, open_postgres
+from unpooled.scratch import Scratch, check_ram
 from unpooled.sources import Source, open_source, quote
 from unpooled.variables import Variable
 from unpooled.where import Kind
@@ -94,12 +96,14 @@ class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     postgres: Postgres | None = None
     key: str | None = None  # the key file; beside the ledger if not said
     approval: Literal["auto", "ask"] = "auto"  # ask: the steward sees all before it leaves
+    ram_mb: int = 1000  # how much memory answers may take
     policy: Policy = msgspec.field(default_factory=Policy)
     variables: dict[str, CenterVariable] = {}
 
     def __post_init__(self) -> None:
         if (self.data is None) == (self.postgres is None):
             raise InputError("give either data, a CSV or Parquet file, or [postgres]")
+        check_ram(self.ram_mb)
 
 
 def read_center(path: str | Path) -> CenterFile:
@@ -114,10 +118,11 @@ def read_center(path: str | Path) -> CenterFile:
 
 def open_data(center: CenterFile, folder: Path) -> Source:
     """The center's rows, under the study's names and codes; paths count from `folder`."""
+    scratch = Scratch(center.ram_mb, folder)
     if center.postgres is not None:
-        rows = open_postgres(center.postgres)
+        rows = open_postgres(center.postgres, scratch)
     else:
-        rows = open_source(folder / str(center.data))
+        rows = open_source(folder / str(center.data), scratch)
     return translate(rows, center.variables)
 
 

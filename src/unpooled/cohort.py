@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isinf
 
-import numpy as np
-
 from unpooled import where
 from unpooled.errors import WhereError
-from unpooled.maths.arrays import BoolArray, FloatArray
+from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule
 from unpooled.memory.proposal import Proposal
 from unpooled.memory.units import Members, Units
 from unpooled.messages import EVERYBODY, CohortQuestion, Reason, Refusal
 from unpooled.policy import Policy, k_in_force, nobody_told, people_needed
+from unpooled.reading import read_people
 from unpooled.sources import ROW, Source, quote
 from unpooled.variables import Variable
 
@@ -82,29 +81,10 @@ class Cohort:
         new = [group for group in dict.fromkeys(groups) if group not in self._values]
         if not new:
             return
-        codes = " ".join(f"WHEN ? THEN {code}" for code in range(len(new)))
-        columns = "unit, owner" if self.named else "unit"
-        read = self.source.fetch(
-            f"SELECT * FROM (SELECT coalesce(v, 'NaN'::DOUBLE) AS v, {columns}, "
-            f"CAST(CASE g {codes} END AS SMALLINT) AS code FROM ({self.people})) "
-            f"WHERE code IS NOT NULL",
-            (*new, *self.parameters),
-        )
-        for code, group in enumerate(new):
-            found = np.flatnonzero(read["code"] == code)  # 3 × faster than a mask
-            own, units = read["v"][found], read["unit"][found]
-            owners = read["owner"][found] if self.named else None
-            kept = own.copy() if self.named else None  # else a row's value can be read again
-            self._members[group] = _by_presence(Members(units, owners, kept), np.isnan(own))
-            own.sort()  # missing values, which are NaN here, come last
-            self._values[group] = own[: len(self._members[group][0])]
-
-
-def _by_presence(members: Members, missing: BoolArray) -> tuple[Members, Members]:
-    """Those with a value, and those without."""
-    if not missing.any():
-        return members, members.among(np.zeros(0, dtype=np.int64))
-    return members.among(np.flatnonzero(~missing)), members.among(np.flatnonzero(missing))
+        people = read_people(self.source, self.people, self.parameters, new, named=self.named)
+        for group, some in zip(new, people, strict=True):
+            self._members[group] = (some.present, some.missing)
+            self._values[group] = some.values
 
 
 @dataclass(frozen=True, slots=True)

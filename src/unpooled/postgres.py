@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 
 from unpooled.errors import InputError, SourceError
-from unpooled.sources import Column, Source, quote
+from unpooled.scratch import Scratch
+from unpooled.sources import Column, Source, connect, quote
 
 if TYPE_CHECKING:
     import psycopg
@@ -47,8 +48,8 @@ class Postgres(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise InputError("query must be an SQL SELECT, got nothing")
 
 
-def open_postgres(where: Postgres) -> Source:
-    """Read the rows of the query into this process."""
+def open_postgres(where: Postgres, scratch: Scratch | None = None) -> Source:
+    """Read the rows of the query into this process; `scratch` bounds the memory they take."""
     try:
         import psycopg
     except ImportError:
@@ -62,14 +63,12 @@ def open_postgres(where: Postgres) -> Source:
             with database.cursor(name="unpooled", binary=True) as cursor:  # named: at the database
                 cursor.itersize = _BATCH
                 cursor.execute(where.query.encode())  # bytes: it is the center's own
-                return _load(cursor)
+                return _load(cursor, scratch)
     except psycopg.Error as error:
         raise SourceError(f"PostgreSQL: {_plain(str(error))}") from error
 
 
-def _load(cursor: "psycopg.ServerCursor[Any]") -> Source:
-    import duckdb
-
+def _load(cursor: "psycopg.ServerCursor[Any]", scratch: Scratch | None) -> Source:
     description = cursor.description
     if description is None:
         raise SourceError("PostgreSQL: the query gives no rows; it must be a SELECT")
@@ -77,7 +76,7 @@ def _load(cursor: "psycopg.ServerCursor[Any]") -> Source:
     if len(set(names)) != len(names):
         raise SourceError("PostgreSQL: two columns of the query have the same name")
     types = [_TYPES.get(_type_name(column.type_code), "VARCHAR") for column in description]
-    connection = duckdb.connect()
+    connection = connect(scratch)
     columns = ", ".join(f"{quote(n)} {t}" for n, t in zip(names, types, strict=True))
     connection.execute(f"CREATE TEMP TABLE data ({columns})")
     with _no_collection():
@@ -86,7 +85,7 @@ def _load(cursor: "psycopg.ServerCursor[Any]") -> Source:
             connection.register("batch", dict(zip(names, arrays, strict=True)))
             connection.execute("INSERT INTO data SELECT * FROM batch")
             connection.unregister("batch")
-    return Source(connection)
+    return Source(connection, scratch=scratch)
 
 
 @contextmanager

@@ -1,19 +1,23 @@
 """A center's rows: any frame that narwhals takes, CSV or Parquet, read through DuckDB.
 
 Of Parquet and frames only the columns and rows that a question needs are read, so a Parquet file
-may be larger than memory. A CSV is read once, as a whole.
+may be larger than memory. A CSV is read once, as a whole. With a `Scratch` rows are read some at
+a time, and what does not fit into the memory it allows lies on disk.
 """
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unpooled.arrow_stream import read_stream
 from unpooled.errors import InputError, SourceError
+from unpooled.maths.large import Allocate, Growing, pieces
+from unpooled.scratch import Scratch
 from unpooled.where import Kind
 
 if TYPE_CHECKING:
@@ -43,11 +47,20 @@ def quote(name: str) -> str:
 
 
 class Source:
-    """Rows behind a DuckDB connection; `relation` names them in SQL."""
+    """Rows behind a DuckDB connection; `relation` names them in SQL.
 
-    def __init__(self, connection: "duckdb.DuckDBPyConnection", relation: str = "data") -> None:
+    Without a `scratch` nothing bounds the memory that they take.
+    """
+
+    def __init__(
+        self,
+        connection: "duckdb.DuckDBPyConnection",
+        relation: str = "data",
+        scratch: Scratch | None = None,
+    ) -> None:
         self._connection = connection
         self.relation = relation
+        self._scratch = scratch
         self._extremes: dict[str, tuple[Any, ...]] = {}
         self._spreads: dict[tuple[str, int], float] = {}
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
@@ -57,6 +70,21 @@ class Source:
         """Run a query and give its columns as arrays."""
         result = self._connection.execute(sql, list(parameters))
         return {name: np.asarray(column) for name, column in result.fetchnumpy().items()}
+
+    def batches(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[dict[str, Column]]:
+        """Run a query and give its columns, numbers without gaps, some rows at a time."""
+        if self._scratch is not None:
+            relation = self._connection.sql(sql, params=list(parameters))
+            yield from read_stream(relation.__arrow_c_stream__())
+            return
+        whole = self.fetch(sql, parameters)
+        for piece in pieces(len(next(iter(whole.values())))):
+            yield {name: column[piece] for name, column in whole.items()}
+
+    @property
+    def allocate(self) -> Allocate:
+        """Makes arrays with an entry per row."""
+        return np.empty if self._scratch is None else self._scratch.empty
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run a query and give its rows."""
@@ -76,7 +104,10 @@ class Source:
     def values(self, variable: str) -> Column:
         """The numbers of a column in the order of the rows, NaN where there is none."""
         number = f"coalesce(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"
-        return self.fetch(f"SELECT {number} AS v FROM {self.relation}")["v"]
+        found = Growing(np.float64, self.size)
+        for batch in self.batches(f"SELECT {number} AS v FROM {self.relation}"):
+            found.append(batch["v"])
+        return found.array
 
     def fingerprint(self, *columns: str) -> str:
         """Changes when a value of these columns does, or the order of the rows."""
@@ -134,7 +165,7 @@ class Source:
 
     def derived(self, relation: str) -> "Source":
         """The same rows through another relation, such as a SELECT over this one."""
-        return Source(self._connection, relation)
+        return Source(self._connection, relation, self._scratch)
 
     def split(self, column: str) -> dict[str, "Source"]:
         """One source for each value of a column."""
@@ -150,7 +181,7 @@ class Source:
         for (name,) in names:
             literal = "'" + name.replace("'", "''") + "'"
             part = f"(SELECT * FROM {self.relation} WHERE {label} = {literal})"
-            parts[name] = Source(self._connection, part)
+            parts[name] = self.derived(part)
         return parts
 
 
@@ -158,8 +189,10 @@ def _kind(sql_type: str) -> Kind:
     return _KINDS.get(re.split(r"[( ]", sql_type)[0], "other")
 
 
-def open_source(data: object) -> Source:
+def open_source(data: object, scratch: Scratch | None = None) -> Source:
     """Open a frame or a file.
+
+    `scratch` bounds the memory that answers about these rows take.
 
     Examples
     --------
@@ -167,20 +200,29 @@ def open_source(data: object) -> Source:
     >>> open_source(polars.DataFrame({"los": [1.5], "sex": ["F"]})).kinds
     {'los': 'float', 'sex': 'text'}
     """
-    return _open_file(Path(data)) if isinstance(data, str | Path) else _open_frame(data)
+    if isinstance(data, str | Path):
+        return _open_file(Path(data), scratch)
+    return _open_frame(data, scratch)
 
 
-def _connect() -> "duckdb.DuckDBPyConnection":
+def connect(scratch: Scratch | None) -> "duckdb.DuckDBPyConnection":
     """A connection of its own to the one database of this process: a new one costs 13 ms.
 
-    Frames and temporary tables belong to a connection; no center sees another's.
+    Frames and temporary tables belong to a connection; no center sees another's. A bound on memory
+    is one of a database, so it takes a new one.
     """
     import duckdb
 
-    return duckdb.connect(":memory:unpooled")
+    if scratch is None:
+        return duckdb.connect(":memory:unpooled")
+    limits: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{scratch.database_mb}MB",
+        "temp_directory": str(scratch.folder),
+    }
+    return duckdb.connect(config=limits)
 
 
-def _open_frame(frame: Any) -> Source:
+def _open_frame(frame: Any, scratch: Scratch | None) -> Source:
     import duckdb
     import narwhals as nw
 
@@ -195,22 +237,22 @@ def _open_frame(frame: Any) -> Source:
         ) from None
     if len(native.columns) == 0:
         raise SourceError("a center's data must have columns, got none")
-    connection = _connect()
+    connection = connect(scratch)
     try:
         connection.register("data", native.to_native())
-        return Source(connection)
+        return Source(connection, scratch=scratch)
     except duckdb.Error:
         connection.register("data", native.to_arrow())
-        return Source(connection)
+        return Source(connection, scratch=scratch)
 
 
-def _open_file(path: Path) -> Source:
+def _open_file(path: Path, scratch: Scratch | None) -> Source:
     import duckdb
 
     if not path.is_file():
         problem = "is a folder" if path.is_dir() else "does not exist"
         raise SourceError(f"{str(path)!r} {problem}")
-    connection = _connect()
+    connection = connect(scratch)
     exactly = re.sub(r"([*?\[])", r"[\1]", str(path))  # not a pattern for other files
     name = "'" + exactly.replace("'", "''") + "'"
     try:
@@ -223,7 +265,7 @@ def _open_file(path: Path) -> Source:
                 raise SourceError(
                     f"{str(path)!r} ends in {suffix!r}; a center's file must be .csv or .parquet"
                 )
-        return Source(connection)
+        return Source(connection, scratch=scratch)
     except (duckdb.Error, UnicodeDecodeError) as error:
         raise SourceError(f"{str(path)!r} cannot be read: {_plain(str(error))}") from error
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unpooled.cohort import Selection
+from unpooled.maths import large
 from unpooled.maths.arrays import FloatArray
 from unpooled.memory.proposal import Proposal
 
@@ -30,7 +31,9 @@ def table_parts(selection: Selection, proposal: Proposal) -> Parts:
             values = selection.cohort.values([group])
         else:
             everybody = proposal.draft.values()
-            values = [np.sort(everybody[part.people]) for part in parts]
+            values = [large.chosen(everybody, part.people) for part in parts]
+            for some in values:
+                some.sort()
         found[group] = [TablePart(v, p.edges) for v, p in zip(values, parts, strict=True)]
     return found
 

@@ -1,12 +1,13 @@
 """Mean, standard deviation and Welch's t-test from released moments."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, hypot, log, log1p, sqrt
 
 import numpy as np
 
-from unpooled.maths.arrays import FloatArray
+from unpooled.maths import large
+from unpooled.maths.arrays import FloatArray, IntArray
 
 # Different values that a group must take, where some of them belong to fewer than K people: with
 # two, the mean is a count; with up to seven, mean and SD (or ranks) together decode single people.
@@ -25,7 +26,9 @@ class MeanSD:
     @classmethod
     def of(cls, values: FloatArray) -> "MeanSD":
         """The moments of sorted values; the same whatever order they came in."""
-        return cls(len(values), float(values.mean()), float(values.std(ddof=1)))
+        mean = values.mean()
+        squares = large.mapped(np.float64, lambda some: np.square(some - mean), values)
+        return cls(len(values), float(mean), float(np.sqrt(squares.sum() / (len(values) - 1))))
 
 
 def pool(parts: Sequence[MeanSD]) -> MeanSD:
@@ -114,10 +117,23 @@ class Rare:
         >>> Rare.of(np.repeat([0.0, 1.0, 2.0], [90, 2, 3]), 10)
         Rare(people=5, values=2)
         """
-        starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
-        sharing = np.diff(starts, append=len(values))
-        rare = sharing < k
-        return cls(int(sharing[rare].sum()), int(rare.sum()))
+        people = different = 0
+        for sharing in _sharing(values):
+            rare = sharing < k
+            people += int(sharing[rare].sum())
+            different += int(rare.sum())
+        return cls(people, different)
+
+
+def _sharing(values: FloatArray) -> Iterator[IntArray]:
+    """How many people share each value of a sorted group, some values at a time."""
+    began = 0
+    for piece in large.pieces(len(values) - 1):
+        changed = values[1:][piece] != values[:-1][piece]
+        ends = piece.start + 1 + np.flatnonzero(changed)
+        yield np.diff(ends, prepend=began)
+        began = int(ends[-1]) if len(ends) else began
+    yield np.array([len(values) - began])
 
 
 def telling_values(values: FloatArray, k: int) -> int:
@@ -139,5 +155,5 @@ def telling_values(values: FloatArray, k: int) -> int:
         return 0
     if rare.people < k:
         return 1
-    different = 1 + int(np.count_nonzero(values[1:] != values[:-1]))
+    different = 1 + large.count(np.not_equal, values[1:], values[:-1])
     return min(different, SD_NEEDS)

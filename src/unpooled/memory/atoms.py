@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray, IntArray
 from unpooled.memory.units import Places
 
@@ -40,16 +41,17 @@ class Atoms:
         >>> Atoms.by_cell(np.array([1, 0, 1])).count
         array([1, 2])
         """
-        count = np.bincount(cell)
+        count = large.frequencies(cell)
         held = np.flatnonzero(count)
         place = np.zeros(len(count), dtype=np.int32)
         place[held] = np.arange(len(held), dtype=np.int32)
         nothing = np.zeros((0, len(held)), dtype=bool)
-        return cls(place[cell], held, nothing, count[held], np.full(len(held), _OTHER_CELL))
+        of = large.mapped(np.int32, lambda cell: place[cell], cell)
+        return cls(of, held, nothing, count[held], np.full(len(held), _OTHER_CELL))
 
     def inside(self, people: BoolArray) -> IntArray:
         """How many people of each column belong to a set."""
-        return np.bincount(self.of[people], minlength=len(self.count))
+        return large.frequencies(self.of, len(self.count), people)
 
     def with_set(self, people: BoolArray, inside: IntArray, place: int) -> "Atoms":
         """The table with one more set, as the row `place`."""
@@ -67,7 +69,7 @@ class Atoms:
         position = np.zeros(len(halves), dtype=np.int32)
         position[held[order]] = np.arange(len(held), dtype=np.int32)
         sets = np.insert(self.sets[:, column], place, side, axis=0)
-        of = position[self.of * 2 + people]
+        of = large.mapped(np.int32, lambda of, inside: position[of * 2 + inside], self.of, people)
         return Atoms(of, self.cell[column], sets, halves[held[order]], agrees)
 
     def _agreement(self, earlier: IntArray, later: IntArray) -> IntArray:

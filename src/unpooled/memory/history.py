@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.memory.atoms import NOWHERE, Atoms
 from unpooled.memory.units import Places
@@ -77,8 +78,8 @@ class History:
     @classmethod
     def empty(cls, people: int, k: int, share: int = 1) -> "History":
         """Nothing was told yet."""
-        cell = np.full(people, NOWHERE, dtype=np.int32)
-        block = np.full(people, -1, dtype=np.int32)
+        cell = large.full(people, NOWHERE, np.int32)
+        block = large.full(people, -1, np.int32)
         return cls(k, block, cell, (), (), share)
 
     def tell(self, people: BoolArray, k: int, *, open_base: bool, repeats: bool) -> "History":
@@ -97,16 +98,17 @@ class History:
             does is itself a word about the people in which the two differ, namely that there are
             none.
         """
-        fresh = people & (self.block < 0)
-        extensible = open_base and np.count_nonzero(fresh) >= k
-        if extensible and not self.crossings and np.array_equal(fresh, people):
+        fresh = large.mapped(bool, lambda inside, block: inside & (block < 0), people, self.block)
+        unknown = np.count_nonzero(fresh)
+        extensible = open_base and unknown >= k
+        if extensible and not self.crossings and unknown == np.count_nonzero(people):
             return self.with_block(fresh)  # nothing was told of anybody among them
         inside = self.atoms.inside(people)
         if self.combination(inside) is not None:
             if repeats:
                 return self
             raise WouldDiffer
-        if extensible and self._whole_cells(people & ~fresh):
+        if extensible and self._whole_cells(large.mapped(bool, np.greater, people, fresh)):
             with suppress(WouldDiffer):
                 return self.with_block(fresh)
         try:
@@ -161,7 +163,7 @@ class History:
 
     def with_block(self, people: BoolArray) -> "History":
         """The same with a new block of people of whom nothing was told before."""
-        block, cell = self.block.copy(), self.cell.copy()
+        block, cell = large.copied(self.block), large.copied(self.cell)
         block[people], cell[people] = len(self.blocks), self.free_cell
         return self.rebased(block, cell, (*self.blocks, Block(self.free_cell)))
 
@@ -212,7 +214,7 @@ class History:
     def as_block(self, people: BoolArray) -> int | None:
         """The block that these people are, if they are one."""
         b = int(self.block[people.argmax()])
-        if b < 0 or not np.array_equal(self.block == b, people):
+        if b < 0 or large.count(lambda block, inside: (block == b) != inside, self.block, people):
             return None
         return b
 
@@ -225,8 +227,8 @@ class History:
         return bool(np.all((own == 0) | (own == held)))
 
     def _whole_cells(self, people: BoolArray) -> bool:
-        found = np.bincount(self.cell[people], minlength=self.free_cell)
-        held = np.bincount(self.cell, minlength=self.free_cell)
+        found = large.frequencies(self.cell, self.free_cell, people)
+        held = large.frequencies(self.cell, self.free_cell)
         return bool(np.all((found == 0) | (found == held)))
 
     def _tell_again(self, crossing: Crossing) -> "History":

@@ -18,6 +18,7 @@ from unpooled.errors import LedgerError
 from unpooled.keys import Hex64
 from unpooled.ledger import Ledger
 from unpooled.line_file import LineFile
+from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray
 from unpooled.memory.steps import Step
 from unpooled.memory.units import Units
@@ -111,7 +112,9 @@ def answer_digest(question: bytes, answer: bytes) -> str:
 
 def packed(people: BoolArray) -> str:
     """A set as text."""
-    return _text(np.packbits(people).tobytes())
+    smaller = zlib.compressobj(1)
+    parts = [smaller.compress(np.packbits(people[p]).tobytes()) for p in large.pieces(len(people))]
+    return b64encode(b"".join((*parts, smaller.flush()))).decode()
 
 
 def unpacked(text: str, size: int) -> BoolArray:
@@ -122,8 +125,11 @@ def unpacked(text: str, size: int) -> BoolArray:
     >>> unpacked(packed(np.array([True, False, True])), 4)
     array([ True, False,  True, False])
     """
-    bits = np.unpackbits(np.frombuffer(_bytes(text), dtype=np.uint8))[:size]
-    return np.pad(bits, (0, size - len(bits))).astype(bool)
+    people, known = large.full(size, False, bool), np.frombuffer(_bytes(text), dtype=np.uint8)
+    for piece in large.pieces(min(size, 8 * len(known))):  # of whole bytes
+        bits = known[piece.start // 8 : -(-piece.stop // 8)]
+        people[piece] = np.unpackbits(bits, count=piece.stop - piece.start)
+    return people
 
 
 def packed_units(units: Units, known: int) -> tuple[str, str, str] | None:

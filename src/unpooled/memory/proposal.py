@@ -9,6 +9,7 @@ from itertools import cycle
 import numpy as np
 
 from unpooled.errors import GateError
+from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray, FloatArray
 from unpooled.memory.definition import Words, condition, definition
 from unpooled.memory.history import History, WouldDiffer
@@ -166,7 +167,7 @@ def propose(
     found = _tell_groups(draft, people, table)
     if found.withheld and len(people) > 1:
         try:
-            together = draft.tell(reduce(np.logical_or, people.values()), None)
+            together = draft.tell(reduce(_either, people.values()), None)
             again = _tell_groups(together, people, table)
         except WouldDiffer:
             again = found
@@ -175,8 +176,20 @@ def propose(
 
 
 def digest(people: BoolArray) -> bytes:
-    """A fingerprint of a set."""
-    return sha256(np.packbits(people).tobytes().rstrip(b"\0")).digest()
+    """A fingerprint of a set, whoever is behind its last one."""
+    found, waiting = sha256(), 0
+    for piece in large.pieces(len(people)):  # of whole bytes
+        bits = np.packbits(people[piece]).tobytes()
+        told = bits.rstrip(b"\0")
+        if told:
+            found.update(bytes(waiting) + told)
+            waiting = 0
+        waiting += len(bits) - len(told)
+    return found.digest()
+
+
+def _either(some: BoolArray, others: BoolArray) -> BoolArray:
+    return large.mapped(bool, np.logical_or, some, others)
 
 
 def _tell_groups(draft: Draft, people: Mapping[str, BoolArray], table: int | None) -> Proposal:

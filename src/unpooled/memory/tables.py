@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.binning import Rule, cut
 from unpooled.memory.history import REST, Block, History, WouldDiffer
@@ -32,11 +33,13 @@ def parted(history: History, values: Values) -> History:
     waiting = [b for b, block in enumerate(history.blocks) if not block.parted]
     if not waiting:
         return history
-    value, cell, blocks = values(), history.cell.copy(), list(history.blocks)
+    value, cell, blocks = values(), large.copied(history.cell), list(history.blocks)
     for b in waiting:
-        block, people = blocks[b], np.flatnonzero(history.block == b)
+        block = blocks[b]
         assert block.edges is not None
-        cell[people] = block.first + np.searchsorted(block.edges, value[people])
+        for piece in large.pieces(len(cell)):
+            people = np.flatnonzero(history.block[piece] == b)
+            cell[piece][people] = block.first + np.searchsorted(block.edges, value[piece][people])
         blocks[b] = replace(block, parted=True)
     return history.rebased(history.block, cell, tuple(blocks))
 
@@ -66,8 +69,10 @@ def opened(history: History, people: BoolArray, k: int) -> History:
 def none_within(history: History, people: BoolArray) -> bool:
     """Whether everything told speaks for all of these people or for none of them."""
     size = np.count_nonzero(people)
-    inside = (np.count_nonzero(crossing.people & people) for crossing in history.crossings)
-    return len(np.unique(history.block[people])) == 1 and all(n in (0, size) for n in inside)
+    inside = (
+        large.count(np.logical_and, crossing.people, people) for crossing in history.crossings
+    )
+    return len(large.distinct(history.block, people)) == 1 and all(n in (0, size) for n in inside)
 
 
 def parts(history: History, people: BoolArray) -> list[Part]:
@@ -78,7 +83,7 @@ def parts(history: History, people: BoolArray) -> list[Part]:
     if found is None:
         raise WouldDiffer
     told = []
-    for b in np.unique(history.block[people]).tolist():
+    for b in large.distinct(history.block, people).tolist():
         block = history.blocks[b]
         edges = block.edges
         if edges is not None:
@@ -92,24 +97,28 @@ def parts(history: History, people: BoolArray) -> list[Part]:
                 assert run is not None
                 ends &= np.diff(run[cells]) != 0
             edges = edges[ends]
-        told.append(Part(b, people & (history.block == b), edges))
+        told.append(Part(b, _in_block(history, b, people), edges))
     return told
+
+
+def _in_block(history: History, b: int, people: BoolArray) -> BoolArray:
+    return large.mapped(bool, lambda own, block: own & (block == b), people, history.block)
 
 
 def _gathered(history: History, people: BoolArray, k: int) -> History:
     """People of whom no table was told become one block: their old blocks, sets that cross it."""
     bare = np.array([block.edges is None for block in history.blocks] + [True])  # [-1]: in none
-    free = people & bare[history.block]
-    touched = np.unique(history.block[free]).tolist()
+    free = large.mapped(bool, lambda own, block: own & bare[block], people, history.block)
+    touched = large.distinct(history.block, free).tolist()
     if not touched or history.as_block(free) is not None:
         return history
     if np.count_nonzero(free) < k:
         raise WouldDiffer
-    block, cell = history.block.copy(), history.cell.copy()
+    block, cell = large.copied(history.block), large.copied(history.cell)
     blocks, before = list(history.blocks), []
     for b in [b for b in touched if b >= 0]:
-        old = history.block == b
-        rest = old & ~free
+        old = large.mapped(bool, lambda block, number=b: block == number, history.block)
+        rest = large.mapped(bool, np.greater, old, free)  # old and not free
         if np.count_nonzero(rest) < history.k:
             block[rest], cell[rest] = -1, 0
         if not blocks[b].assumed:
@@ -136,7 +145,8 @@ def _runs(history: History, place: int) -> IntArray:
             continue
         if twins[here].sum() < needed:
             raise WouldDiffer
-        at = np.repeat(np.arange(len(block.edges) + 1, dtype=np.float64), twins[here])
+        enough = np.minimum(twins[here], 2 * needed)  # more does not move an end
+        at = np.repeat(np.arange(len(block.edges) + 1, dtype=np.float64), enough)
         ends = cut([at], Rule(needed)).below
         run[here] = run.max() + 1 + np.searchsorted(ends, np.arange(len(block.edges) + 1))
     return run

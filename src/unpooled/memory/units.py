@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 
 Keys = npt.NDArray[np.uint64]
@@ -27,12 +28,6 @@ class Members:
 
     def __len__(self) -> int:
         return len(self.keys)
-
-    def among(self, places: IntArray) -> "Members":
-        """Those at these places."""
-        owners = None if self.owners is None else self.owners[places]
-        values = None if self.values is None else self.values[places]
-        return Members(self.keys[places], owners, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +76,7 @@ class Units:
         """
         if self.keys is not None:
             return np.isin(self.keys, members.keys)
-        people = np.zeros(self.size, dtype=bool)
-        people[members.keys] = True
+        people = large.full(self.size, False, bool)
+        for piece in large.pieces(len(members)):
+            people[members.keys[piece]] = True
         return people

@@ -1,0 +1,111 @@
+"""Where a center keeps what its answers need: so much in memory, the rest on disk.
+
+Files of arrays have no name from the beginning: nobody else can open them, and they are gone when
+the process ends, however it ends. DuckDB's own files need names; they lie in a folder for the owner
+alone. It is removed at the end, or, after a crash, when the next center starts there.
+"""
+
+import os
+import shutil
+import tempfile
+import weakref
+from contextlib import suppress
+from mmap import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unpooled.errors import InputError, SourceError
+
+LEAST = 256  # megabytes, below which DuckDB cannot read
+_PREFIX = "unpooled-scratch-"
+_SMALL = 1 << 16  # bytes; arrays below do not count
+
+
+class Scratch:
+    """Room for the answers of one center.
+
+    Parameters
+    ----------
+    ram_mb
+        How many megabytes of memory they may take: a quarter for arrays, half for DuckDB, and a
+        quarter for what is worked on at a time.
+    folder
+        Where on disk the rest lies; else where the system keeps temporary files, if that is a disk.
+    """
+
+    def __init__(self, ram_mb: int, folder: Path | None = None) -> None:
+        check_ram(ram_mb)
+        self.database_mb = ram_mb // 2
+        self._most = ram_mb * 250_000
+        self._held: dict[int, int] = {}  # arrays in memory → bytes
+        where = Path(tempfile.gettempdir()) if folder is None else folder
+        try:
+            _sweep(where)
+            self.folder, lock = _locked_folder(where)
+        except OSError as error:
+            raise SourceError(f"{str(where)!r} takes no files: {error.strerror}") from error
+        weakref.finalize(self, _remove, self.folder, lock)
+
+    def empty(self, size: int, dtype: "np.dtype[Any]") -> np.ndarray[tuple[int], Any]:
+        """An array of this size, in memory while there is room."""
+        needed = size * dtype.itemsize
+        if needed <= _SMALL:
+            return np.empty(size, dtype)
+        if needed + sum(list(self._held.values())) <= self._most:
+            made = np.empty(size, dtype)
+            self._held[id(made)] = needed
+            weakref.finalize(made, self._held.pop, id(made)).atexit = False
+            return made
+        with tempfile.TemporaryFile(dir=self.folder) as file:  # mode 600, and no name
+            os.posix_fallocate(file.fileno(), 0, needed)  # a full disk is found out here
+            return np.frombuffer(mmap(file.fileno(), needed), dtype)
+
+
+def check_ram(ram_mb: int) -> None:
+    """Raise where a setting leaves too little to work with."""
+    if ram_mb < LEAST:
+        raise InputError(f"ram_mb must be at least {LEAST}, got {ram_mb}")
+
+
+def _locked_folder(where: Path) -> tuple[Path, int]:
+    """A new folder for the owner alone, and the lock that says it is in use."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=where))
+        lock = _lock(folder)
+        if lock is not None and folder.exists():  # else another center took it for a dead one's
+            return folder, lock
+        if lock is not None:
+            os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """The lock of a folder; None where somebody has it, or the folder is gone."""
+    import fcntl
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _sweep(where: Path) -> None:
+    """Remove the folders of centers that crashed."""
+    for folder in where.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            mine = not folder.is_symlink() and folder.stat().st_uid == os.getuid()
+            lock = _lock(folder) if mine else None
+            if lock is not None:
+                _remove(folder, lock)
+
+
+def _remove(folder: Path, lock: int) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)
