@@ -7,6 +7,7 @@ import msgspec
 import pytest
 import typer.main
 
+from unpooled.center_config import CenterFile
 from unpooled.cli import app
 from unpooled.messages import Reason
 from unpooled.policy import Policy
@@ -49,6 +50,11 @@ def test_every_option_is_documented(option: str) -> None:
 )
 def test_every_setting_is_documented(name: str) -> None:
     assert f"`{name}`" in TEXT
+
+
+@pytest.mark.parametrize("name", [f.name for f in msgspec.structs.fields(CenterFile)])
+def test_every_entry_of_a_center_file_is_documented(name: str) -> None:
+    assert f"\n{name} = " in TEXT or f"[{name}" in TEXT or f"`{name}`" in TEXT
 
 
 @pytest.mark.parametrize("reason", list(Reason))

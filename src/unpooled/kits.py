@@ -167,6 +167,7 @@ name = "{name}"
 data = "data.csv"            # CSV or Parquet, beside this file; or [postgres] below instead
 ledger = "{name}.ledger"     # what left, for ever; its key is made beside it
 approval = "auto"            # or "ask": the steward sees every payload before it leaves
+ram_mb = 1000                # memory that answers may take; what does not fit lies here on disk
 
 [policy]
 k = 10                       # every number speaks for at least so many people

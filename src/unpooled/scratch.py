@@ -21,6 +21,7 @@ from unpooled.errors import InputError, SourceError
 LEAST = 256  # megabytes, below which DuckDB cannot read
 _PREFIX = "unpooled-scratch-"
 _SMALL = 1 << 16  # bytes; arrays below do not count
+_ARRAYS = 250_000  # bytes per megabyte of the bound that arrays may take
 
 
 class Scratch:
@@ -38,7 +39,7 @@ class Scratch:
     def __init__(self, ram_mb: int, folder: Path | None = None) -> None:
         check_ram(ram_mb)
         self.database_mb = ram_mb // 2
-        self._most = ram_mb * 250_000
+        self._most = ram_mb * _ARRAYS
         self._held: dict[int, int] = {}  # arrays in memory → bytes
         where = Path(tempfile.gettempdir()) if folder is None else folder
         try:

@@ -121,3 +121,16 @@ def test_data_that_are_not_there_are_named(folder: Path) -> None:
     (folder / "stays.csv").unlink()
     with pytest.raises(SourceError, match="does not exist"):
         open_data(read_center(folder / "center.toml"), folder)
+
+
+def test_the_memory_of_a_center_is_bounded_by_its_file(folder: Path) -> None:
+    path = folder / "center.toml"
+    for line, bound in (("", "476.8 MiB"), ("ram_mb = 400", "190.7 MiB")):  # half is DuckDB's
+        path.write_text(f"{line}\n{CENTER}")
+        source = open_data(read_center(path), folder)
+        assert source.rows("SELECT current_setting('memory_limit')") == [(bound,)]
+        ((spills,),) = source.rows("SELECT current_setting('temp_directory')")
+        assert Path(spills).parent == folder
+    path.write_text(f"ram_mb = 100\n{CENTER}")
+    with pytest.raises(InputError, match="ram_mb must be at least 256, got 100"):
+        read_center(path)
