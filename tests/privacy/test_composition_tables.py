@@ -128,6 +128,18 @@ def fewest_after(
     return fewest_people(told.sets, k) if told.sets else k
 
 
+def test_what_follows_from_the_rest_of_parted_people_is_not_forgotten() -> None:
+    """Those below 4 and everybody, less both sexes' tables: one X at 4 or above."""
+    asked: list[AboutPeople] = [
+        SizesQuestion(variable="v", where="v < 4"),
+        SizesQuestion(variable="v"),
+        TableQuestion(variable="v", by="sex"),
+    ]
+    rows = hospital(2, 49, 6)
+    assert rows.filter((pl.col("sex") == "X") & (pl.col("v") >= 4)).height == 1
+    assert fewest_after(rows, asked, 3) == 3
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 10**6),

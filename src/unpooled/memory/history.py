@@ -15,22 +15,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.memory.atoms import NOWHERE, Atoms
+from unpooled.memory.solving import SignArray, solve
 from unpooled.memory.units import Places
 
 _MOST_CROSSINGS = 100  # of one variable; bounds time and memory
 _TRIES = 10  # places in the order that are tried for a set
-_EXACT = 1e-6  # how close a combination must come to a set, person by person
-
 
 Term = tuple[int, int | None]  # the place of a crossing set, and a block
 Terms = tuple[Term, ...]
 REST = -2
-SignArray = npt.NDArray[np.int8]
 
 
 class WouldDiffer(Exception):  # noqa: N818 - not an error of the program but a judgement
@@ -65,6 +62,7 @@ class History:
     blocks: tuple[Block, ...]
     crossings: tuple[Crossing, ...]
     share: int = 1  # how many units stand for one person, at most
+    following: tuple[Crossing, ...] = ()  # told, and follow from cells of which some are assumed
     counted: Atoms | None = None  # None: not yet
 
     @property
@@ -106,11 +104,11 @@ class History:
         inside = self.atoms.inside(people)
         if self.combination(inside) is not None:
             if repeats:
-                return self
+                return self._noting(Crossing(people))
             raise WouldDiffer
         if extensible and self._whole_cells(large.mapped(bool, np.greater, people, fresh)):
             with suppress(WouldDiffer):
-                return self.with_block(fresh)
+                return self.with_block(fresh)._noting(Crossing(people))
         try:
             return self._cross(people, inside, k)
         except WouldDiffer:
@@ -135,7 +133,7 @@ class History:
         if not terms:
             return None if wanted.any() else ()
         sets -= np.where(told, sets[:, first], 0).astype(np.int8)
-        found = _solve(sets, wanted)
+        found = solve(sets, wanted)
         return None if found is None else tuple(terms[i] for i in np.flatnonzero(found).tolist())
 
     def _terms(self) -> tuple[list[Term], SignArray]:
@@ -175,12 +173,21 @@ class History:
         first: Sequence[BoolArray] = (),
     ) -> "History":
         """The same told on other blocks, or with finer cells; raises where that tells too much."""
-        base = replace(self, block=block, cell=cell, blocks=blocks, crossings=(), counted=None)
+        base = History(self.k, block, cell, blocks, (), self.share)
         for people in first:
             base = base.tell(people, self.k, open_base=False, repeats=True)
-        for crossing in self.crossings:
+        for crossing in (*self.crossings, *self.following):
             base = base._tell_again(crossing)
         return base
+
+    def _noting(self, told: Crossing) -> "History":
+        """The same, aware of a set that follows from others: assumed ones may be given up later."""
+        if not any(block.assumed for block in self.blocks):
+            return self
+        for known in self.following:
+            if known.run is told.run and not large.count(np.not_equal, known.people, told.people):
+                return self
+        return replace(self, following=(*self.following, told))
 
     def grown(self, people: int, share: int) -> "History":
         """The same with more people, of whom nothing was told."""
@@ -190,10 +197,11 @@ class History:
         block = np.pad(self.block, (0, more), constant_values=-1)
         cell = np.pad(self.cell, (0, more), constant_values=NOWHERE)
         nobody = np.zeros(more, dtype=bool)
-        crossings = tuple(
-            replace(c, people=np.concatenate((c.people, nobody))) for c in self.crossings
+        crossings, following = (
+            tuple(replace(c, people=np.concatenate((c.people, nobody))) for c in sets)
+            for sets in (self.crossings, self.following)
         )
-        larger = replace(self, crossings=crossings, share=share)
+        larger = replace(self, crossings=crossings, following=following, share=share)
         return larger.rebased(block, cell, self.blocks)
 
     def with_runs(self, place: int, run: IntArray) -> "History":
@@ -238,7 +246,7 @@ class History:
             return self._cross(crossing.people, inside, self.k, crossing.run)
         if found and crossing.run is not None:
             raise WouldDiffer  # its runs need not follow from the runs of others
-        return self
+        return self._noting(crossing)
 
     def _cross(
         self, people: BoolArray, inside: IntArray, k: int, run: IntArray | None = None
@@ -281,18 +289,6 @@ class History:
 
 def _no_edges(block: Block) -> FloatArray:
     return np.zeros(0) if block.edges is None else block.edges
-
-
-def _solve(sets: SignArray, wanted: FloatArray) -> FloatArray | None:
-    """Coefficients of the rows that give the wanted one exactly, or None."""
-    random = np.random.default_rng(0).integers(-(2**40), 2**40, len(sets) + 1)
-    keys = random[:-1] @ sets.astype(np.int64) + random[-1] * wanted.astype(np.int64)
-    distinct = np.unique(keys, return_index=True)[1]
-    few, right = sets[:, distinct].astype(np.float64), wanted[distinct]
-    solved = np.linalg.lstsq(few @ few.T, few @ right, rcond=None)[0]
-    found = np.asarray(solved, dtype=np.float64)
-    found[np.abs(found) < _EXACT] = 0.0
-    return found if np.abs(found @ sets - wanted).max() < _EXACT else None
 
 
 def _runs(starts: IntArray, end: int) -> tuple[IntArray, IntArray]:
