@@ -52,10 +52,13 @@ def sort(path: Path, ram_mb: int | None) -> bytes:
 
 
 def answer(path: Path, ram_mb: int | None) -> bytes:
-    """The center's whole answer, through its gate."""
-    scratch = None if ram_mb is None else Scratch(ram_mb, path.parent)
-    center = Center("Haifa", open_source(path, scratch), Policy(), CenterKey.from_seed(1, "Haifa"))
+    """The center's whole answer, its first, through its gate and with a ledger on disk."""
+    folder = Path(tempfile.mkdtemp(dir=path.parent))
+    scratch = None if ram_mb is None else Scratch(ram_mb, folder)
+    key, ledger = CenterKey.from_seed(1, "Haifa"), folder / "Haifa.ledger"
+    center = Center("Haifa", open_source(path, scratch), Policy(), key, None, ledger)
     payload = center.answer(encode(LatticeQuestion(variable="v"))).payload
+    center.close()
     said = decode_answer(payload)
     if said.aggregate is None:
         raise RuntimeError(f"the center refused: {said.refusals}")

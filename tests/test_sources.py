@@ -9,6 +9,7 @@ import pytest
 
 from unpooled import Federation
 from unpooled.errors import InputError, SourceError
+from unpooled.scratch import Scratch
 from unpooled.sources import open_source
 
 
@@ -117,3 +118,33 @@ def test_a_name_is_no_pattern_for_other_files(tmp_path: Path, suffix: str) -> No
     for name, value in names.items():
         source = open_source(tmp_path / f"{name}{suffix}")
         assert source.rows(f"SELECT count(*), max(v) FROM {source.relation}") == [(3, value)]
+
+
+def test_a_fingerprint_changes_with_every_value_and_with_the_order() -> None:
+    base = {
+        "f": [0.1, None, 2.0],
+        "i": [2**60, 2, None],
+        "b": [True, None, False],
+        "t": list("abc"),
+    }
+    changes: list[tuple[str, list[object]]] = [
+        ("f", [0.1, None, 2.0000000000000004]),
+        ("f", [0.1, 2.0, None]),
+        ("i", [2**60 + 1, 2, None]),
+        ("i", [2**60, 2, 0]),
+        ("b", [True, True, False]),
+        ("t", ["a", "b", None]),
+        ("t", ["b", "a", "c"]),
+    ]
+    told = {open_source(pl.DataFrame(base)).fingerprint(*base)}
+    for column, values in changes:
+        told.add(open_source(pl.DataFrame({**base, column: values})).fingerprint(*base))
+    told.add(open_source(pl.DataFrame(base)).fingerprint("f", "i"))
+    assert len(told) == len(changes) + 2
+
+
+def test_a_fingerprint_is_the_same_however_rows_are_read(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"v": np.arange(300_000) / 7, "id": [f"p{i}" for i in range(300_000)]})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    bounded = open_source(tmp_path / "rows.parquet", Scratch(256, tmp_path))
+    assert bounded.fingerprint("v", "id") == open_source(rows).fingerprint("v", "id")

@@ -5,16 +5,17 @@ may be larger than memory. A CSV is read once, as a whole. With a `Scratch` rows
 a time, and what does not fit into the memory it allows lies on disk.
 """
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unpooled.arrow_stream import read_stream
+from unpooled.csv_file import load_csv
 from unpooled.errors import InputError, SourceError
 from unpooled.maths.large import Allocate, Growing, pieces
 from unpooled.scratch import Scratch
@@ -111,10 +112,26 @@ class Source:
 
     def fingerprint(self, *columns: str) -> str:
         """Changes when a value of these columns does, or the order of the rows."""
-        parts = ", '|', ".join(f"coalesce(CAST({quote(c)} AS VARCHAR), '?')" for c in columns)
-        hashed = f"CAST(md5_number_lower(concat({ROW}, '|', {parts})) AS HUGEINT)"
-        ((total,),) = self.rows(f"SELECT sum({hashed}) FROM {self.numbered}")
-        return f"{self.size} rows, {total or 0:x}"
+        marks = [mark for column in columns for mark in self._marks(column)]
+        told = ", ".join(f"{mark} AS m{place}" for place, mark in enumerate(marks))
+        parts = [sha256() for _ in marks]
+        for batch in self.batches(f"SELECT {told} FROM {self.relation}"):
+            for part, column in zip(parts, batch.values(), strict=True):
+                part.update(column.tobytes())
+        return f"{self.size} rows, {sha256(b''.join(part.digest() for part in parts)).hexdigest()}"
+
+    def _marks(self, column: str) -> list[str]:
+        """SQL for numbers that change with a column's value; text must be hashed, which is slow."""
+        name = quote(column)
+        match self.kinds[column]:
+            case "float" | "boolean":
+                exact = [name]
+            case "integer":
+                exact = [name, f"{name} % 4294967296"]  # beyond the digits of a DOUBLE
+            case _:
+                text = f"coalesce(CAST({name} AS VARCHAR), '?')"
+                return [f"CAST(md5_number_lower({text}) AS UBIGINT)"]
+        return [f"coalesce(CAST({number} AS DOUBLE), 'NaN'::DOUBLE)" for number in exact]
 
     def extremes(self, variable: str) -> tuple[float | None, float | None]:
         """The least and the most of a column; None where there is no value."""
@@ -258,7 +275,7 @@ def _open_file(path: Path, scratch: Scratch | None) -> Source:
     try:
         match path.suffix.lower():
             case ".csv" | ".tsv" | ".txt":
-                _load_csv(connection, path, name)
+                load_csv(connection, path, name)
             case ".parquet" | ".pq":
                 connection.execute(f"CREATE TEMP VIEW data AS SELECT * FROM read_parquet({name})")
             case suffix:
@@ -268,38 +285,6 @@ def _open_file(path: Path, scratch: Scratch | None) -> Source:
         return Source(connection, scratch=scratch)
     except (duckdb.Error, UnicodeDecodeError) as error:
         raise SourceError(f"{str(path)!r} cannot be read: {_plain(str(error))}") from error
-
-
-def _load_csv(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) -> None:
-    import duckdb
-
-    with path.open(encoding="utf-8-sig") as lines:
-        header = lines.readline()
-    if not header.strip():
-        raise SourceError(f"{str(path)!r} has no header line")
-    delimiter = max(",;\t|", key=header.count)
-    try:
-        connection.execute(
-            f"CREATE TEMP TABLE data AS SELECT * FROM read_csv({name}, header=true, skip=0, "
-            f"comment='', sample_size=-1, delim='{delimiter}', quote='\"', escape='\"', "
-            "nullstr=['', 'NA', 'NaN', 'NULL'])"
-        )
-    except duckdb.Error:
-        _locate_ragged_line(path, delimiter)
-        raise
-
-
-def _locate_ragged_line(path: Path, delimiter: str) -> None:
-    """Raise with the place of the first line that does not fit the header, if there is one."""
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        reader = csv.reader(lines, delimiter=delimiter)
-        width = len(next(reader))
-        for fields in reader:
-            if fields and len(fields) != width:
-                raise SourceError(
-                    f"{str(path)!r} cannot be read: line {reader.line_num} has {len(fields)} "
-                    f"fields where the header has {width}"
-                )
 
 
 def _plain(message: str) -> str:
