@@ -176,14 +176,27 @@ def open_files(folder: Path) -> list[os.stat_result]:
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at Linux's open files")
 def test_a_scratch_file_has_no_name_and_is_for_its_owner_alone(tmp_path: Path) -> None:
     scratch = Scratch(LEAST, tmp_path)
-    values = scratch.empty(1000, np.dtype(np.float64))
+    values = scratch.empty(5_000_000, np.dtype(np.float64))
     values[:] = 1.5
     assert scratch.folder.stat().st_mode & 0o777 == 0o700
     assert list(scratch.folder.iterdir()) == []
-    files = [file for file in open_files(scratch.folder) if file.st_size == 8000]
-    assert [(file.st_nlink, file.st_mode & 0o777) for file in files] == [(0, 0o600)]
+    (file,) = open_files(scratch.folder)
+    assert (file.st_nlink, file.st_mode & 0o777, file.st_size) == (0, 0o600, 40_000_000)
     del values
-    assert not [file for file in open_files(scratch.folder) if file.st_size == 8000]
+    assert open_files(scratch.folder) == []
+
+
+@pytest.mark.usefixtures("all_on_disk")
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at Linux's open files")
+def test_small_arrays_share_files_and_nothing_else(tmp_path: Path) -> None:
+    """Each file that is mapped takes one of the process's descriptors."""
+    scratch = Scratch(LEAST, tmp_path)
+    arrays = [scratch.empty(100_001, np.dtype(kind)) for kind in (bool, np.int32, float) * 300]
+    assert len(open_files(scratch.folder)) == 2
+    for number, array in enumerate(arrays):
+        array[:] = number % 2
+    assert all((array == number % 2).all() for number, array in enumerate(arrays))
+    assert all(array.flags.aligned for array in arrays)
 
 
 def test_the_folder_is_gone_with_its_center(tmp_path: Path) -> None:

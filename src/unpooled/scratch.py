@@ -21,6 +21,8 @@ from unpooled.errors import InputError, SourceError
 LEAST = 256  # megabytes, below which DuckDB cannot read
 _PREFIX = "unpooled-scratch-"
 _SMALL = 1 << 16  # bytes; arrays below do not count
+_OWN, _SHARED = 1 << 25, 1 << 28  # bytes; arrays below share files: each takes a descriptor
+_ALIGNED = 64  # bytes, at a multiple of which arrays begin
 _ARRAYS = 250_000  # bytes per megabyte of the bound that arrays may take
 
 
@@ -41,6 +43,8 @@ class Scratch:
         self.database_mb = ram_mb // 2
         self._most = ram_mb * _ARRAYS
         self._held: dict[int, int] = {}  # arrays in memory → bytes
+        self._shared: mmap | None = None  # a file for several arrays, and how much of it is used
+        self._used = 0
         where = Path(tempfile.gettempdir()) if folder is None else folder
         try:
             _sweep(where)
@@ -59,9 +63,19 @@ class Scratch:
             self._held[id(made)] = needed
             weakref.finalize(made, self._held.pop, id(made)).atexit = False
             return made
+        if needed > _OWN:
+            return np.frombuffer(self._file(needed), dtype)
+        if self._used + needed > len(self._shared or ()):
+            self._shared, self._used = self._file(_SHARED), 0
+        assert self._shared is not None
+        start, self._used = self._used, self._used + needed + -needed % _ALIGNED
+        return np.frombuffer(self._shared, dtype, size, start)
+
+    def _file(self, size: int) -> mmap:
+        """A file that is gone with the last array in it."""
         with tempfile.TemporaryFile(dir=self.folder) as file:  # mode 600, and no name
-            os.posix_fallocate(file.fileno(), 0, needed)  # a full disk is found out here
-            return np.frombuffer(mmap(file.fileno(), needed), dtype)
+            os.posix_fallocate(file.fileno(), 0, size)  # a full disk is found out here
+            return mmap(file.fileno(), size)
 
 
 def check_ram(ram_mb: int) -> None:
