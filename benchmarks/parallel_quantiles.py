@@ -5,7 +5,7 @@
 For each family, number of centers and K: the mean squared error over that of the full-data
 quantile loss on the same people (with its Monte Carlo error), how often the 95 % interval holds the
 truth, and its mean length over that of the full-data order-statistic interval. SET is one of main,
-k20, tails, held-out, gridded, speed; the default is main and speed. `unpooled study parallel` runs
+all, k20, held-out, gridded, speed; the default is main and speed. `unpooled study parallel` runs
 the same simulations and keeps them.
 """
 

@@ -79,7 +79,7 @@ def test_a_cell_that_holds_many_people_is_flagged() -> None:
 
 def test_an_open_tail_of_few_values_has_no_estimate_unless_its_limits_are_known() -> None:
     """A score from 1 to 5: nothing told says that it ends there."""
-    score = pl.DataFrame({"v": np.random.default_rng(1).integers(1, 6, 60)})
+    score = pl.DataFrame({"v": np.random.default_rng(1).integers(1, 6, 64)})
     open_, bounded = (
         quantiles(Federation.local({"A": score}, variables=facts), "v", [0.5, 0.98])
         for facts in ({}, {"v": Variable(resolution=1, lower=1, upper=5)})

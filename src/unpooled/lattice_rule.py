@@ -6,7 +6,7 @@ from math import isfinite, nextafter
 import numpy as np
 
 from unpooled.errors import GateError
-from unpooled.maths.lattice import Lattice, nice_number, rounding
+from unpooled.maths.lattice import Lattice, nice_number, rounding, telling_cells
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
 from unpooled.messages import (
     CellMoments,
@@ -96,7 +96,7 @@ def _judge_table(
 ) -> None:
     _judge_people(table, k, needed)
     _judge_points(table.edges, lattice, told)
-    _judge_moments(table, moments)
+    _judge_moments(table, lattice, moments)
     _judge_rounding(table, lattice)
 
 
@@ -130,13 +130,13 @@ def _judge_points(edges: tuple[float, ...], lattice: Lattice, told: frozenset[fl
             raise GateError("edges must lie within the declared limits")
 
 
-def _judge_moments(table: CellTable, told: CellMoments) -> None:
-    last = len(table.counts) - 1
-    cells = zip(table.means, table.sds, table.values, table.dominated, strict=True)
-    for cell, (mean, sd, values, dominated) in enumerate(cells):
+def _judge_moments(table: CellTable, lattice: Lattice, moments: CellMoments) -> None:
+    telling = telling_cells(np.array(table.edges), lattice.step, moments).tolist()
+    cells = zip(table.means, table.sds, table.values, table.dominated, telling, strict=True)
+    for mean, sd, values, dominated, may in cells:
         if (mean, sd, values, dominated) == (None, None, None, None):
             continue
-        if told == "none" or (told == "tails" and cell not in (0, last)):
+        if not may:
             raise GateError("the policy does not allow the moments of this cell")
         if values is None or dominated is None:
             raise GateError("moments must come with how many values they speak for")

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table, public_lattice
+from unpooled.maths.lattice import (
+    Lattice,
+    LatticeTable,
+    lattice_table,
+    public_lattice,
+    telling_cells,
+)
 
 VALUES = st.lists(st.floats(-50, 50, allow_nan=False), min_size=20, max_size=150)
 
@@ -54,21 +60,39 @@ def test_an_sd_that_one_person_carries_is_withheld() -> None:
     assert not math.isnan(table.sds[0])
 
 
-def test_inner_cells_tell_their_mean_alone_and_have_more_people() -> None:
-    x = np.sort(np.random.default_rng(1).normal(size=700))
-    table = lattice_table(x, Lattice(0.02), 10)
-    assert not np.isnan(table.means).any()
-    assert np.isnan(table.sds[2:-2]).all()
-    assert table.counts[1:-1].mean() > 1.5 * table.counts[[0, -1]].mean()
-
-
-def test_a_gap_tells_its_sd() -> None:
+def gap_between(low: int, high: int) -> LatticeTable:
     random = np.random.default_rng(2)
-    x = np.sort(np.concatenate((random.normal(0, 1, 160), random.normal(9, 0.5, 75))))
-    table = lattice_table(x, Lattice(0.1), 10)
+    x = np.sort(np.concatenate((random.normal(0, 1, low), random.normal(9, 0.5, high))))
+    return lattice_table(x, Lattice(0.1), 10, "tails")
+
+
+def test_extreme_cells_and_gaps_tell_their_moments_others_do_not() -> None:
+    table = gap_between(157, 75)
     gap = int(np.searchsorted(table.edges, 5.0))
     assert 0 < gap < len(table.edges)
-    assert not math.isnan(table.sds[gap])
+    told = np.flatnonzero(~np.isnan(table.means))
+    assert {0, gap, len(table.edges)} <= set(told.tolist())
+    assert len(told) < len(table.counts) / 2
+    assert not np.isnan(table.sds[gap])
+
+
+def test_which_cells_tell_is_seen_from_their_edges() -> None:
+    edges = gap_between(157, 75).edges
+    told, widths = telling_cells(edges, 0.1, "tails"), np.diff(edges).tolist()
+    for cell, (left, width, right) in enumerate(
+        zip(widths, widths[1:], widths[2:], strict=False), 2
+    ):
+        assert told[cell] == (width > 1.3 * max(left, right) and width > 0.25)
+    assert telling_cells(edges, 0.1, "all").all()
+    assert not telling_cells(edges, 0.1, "none").any()
+    assert telling_cells(np.zeros(0), 0.1, "tails").tolist() == [True]
+    assert telling_cells(np.array([0.0, 9.0]), 0.1, "tails").tolist() == [True, False, True]
+
+
+def test_all_cells_tell_their_moments_where_the_policy_says_so() -> None:
+    table = lattice_table(np.sort(np.random.default_rng(1).normal(size=700)), Lattice(0.02), 10)
+    assert not np.isnan(table.means).any()
+    assert np.isnan(table.sds).mean() < 0.1  # where one person carries it
 
 
 @pytest.mark.parametrize(("different", "mean", "sd"), [(2, False, False), (5, True, False)])

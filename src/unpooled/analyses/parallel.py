@@ -19,6 +19,7 @@ from unpooled.maths.lattice import (
     lattice_table,
     nice_number,
     table_at,
+    telling_cells,
 )
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 from unpooled.maths.placing import place
@@ -86,18 +87,19 @@ def cell_table(
     cut: Cut = lattice_table,
 ) -> CellTable:
     """The table of a part, with what the gate needs to judge it."""
-    values, times = part.values, cut is not lattice_table
+    values = part.values
     if part.edges is not None:
-        table = table_at(part.edges, values, lattice, k, moments, times=times)
+        table = table_at(part.edges, values, lattice, k, moments)
     elif coarser == 1:
         table = cut(values, lattice, k, moments)
     else:
         wide = cut(values, lattice, min(k * coarser, len(values) // 2), "none")
-        table = table_at(wide.edges, values, lattice, k, moments, times=times)
-    cells = len(table.counts)
-    judged = {"all": set(range(cells)), "tails": {0, cells - 1}, "none": set()}[moments]
+        table = table_at(wide.edges, values, lattice, k, moments)
+    judged = telling_cells(table.edges, lattice.step, moments).tolist()
     people = np.split(values, np.cumsum(table.counts)[:-1])
-    telling = tuple(telling_values(p, k) if c in judged else None for c, p in enumerate(people))
+    telling = tuple(
+        telling_values(p, k) if j else None for p, j in zip(people, judged, strict=True)
+    )
     return CellTable(
         edges=tuple(table.edges.tolist()),
         counts=tuple(table.counts.tolist()),

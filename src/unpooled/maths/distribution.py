@@ -57,9 +57,10 @@ class Distribution:
     def interval(self, p: npt.ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Confidence limits of the quantiles at p.
 
-        Woodruff's levels p ± z·SE, the SE shortened by what smoothing gains; how far the
-        quantile moves between these levels is the mean of what the curve and the pooled people say:
-        at a hard edge the curve says too much and the people too little.
+        Woodruff's levels p ± z·SE, the SE shortened by what smoothing gains; how far the quantile
+        moves between these levels is the geometric mean of what the curve and the pooled people
+        say: at a hard edge the curve says too much and the people too little. Where the curve was
+        held back the interval lies around the middle of the estimate and the people's quantile.
         """
         from scipy.special import ndtri
 
@@ -68,13 +69,17 @@ class Distribution:
         p = check_probabilities(p)
         shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * self._kept(p))
         reach = ndtri((1 + level) / 2) * shortened * self.standard_error(p)
-        estimate = self._unrounded(p)
+        estimate, drawn, pooled = self._unrounded(p), self._drawn(p), self._pooled(p)
+        held_back = np.abs(drawn - estimate) > 1e-9 * np.abs(estimate)
+        middle = np.where(held_back, (estimate + pooled) / 2, estimate)
         limits = []
         for sign in (-1, 1):
             there = np.clip(p + sign * reach, 0.1 / self.people, 1 - 0.1 / self.people)
-            moved = sum(f(there) - f(p) for f in (self._drawn, self._pooled)) / 2
-            limits.append(self._possible(estimate + sign * np.maximum(sign * moved, 0.0)))
-        return limits[0], limits[1]
+            curve, people = self._drawn(there) - drawn, self._pooled(there) - pooled
+            moved = np.sqrt(np.maximum(sign * curve, 0.0) * np.maximum(sign * people, 0.0))
+            limits.append(self._possible(middle + sign * moved))
+        estimate = self._possible(estimate)
+        return np.minimum(limits[0], estimate), np.maximum(limits[1], estimate)
 
     def standard_error(self, p: FloatArray) -> FloatArray:
         """The standard error of the share of people below the quantile, centers being strata."""

@@ -2,11 +2,9 @@
 
 Boundaries are points that everybody knows beforehand, so they tell nothing about single people;
 outer cells are open, or end at limits that were declared. A cell carries its count and, by policy,
-its mean, and the standard deviation where it is wide: in the extreme cells and in gaps. Both are
-rounded to a share of its width. Inner cells that tell their mean have more people. Two rules
-withhold moments that speak for too few: the standard deviation where one person carries most of it
-(dominance), and moments that could be decoded because the cell holds few different values
-(resolution guard).
+its mean and standard deviation, rounded to a share of its width. Two rules withhold moments that
+speak for too few: the standard deviation where one person carries most of it (dominance), and
+moments that could be decoded because the cell holds few different values (resolution guard).
 """
 
 import math
@@ -21,17 +19,15 @@ from unpooled.maths.arrays import FloatArray, IntArray, read_only
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 
 Moments = Literal["all", "tails", "none"]
-"""Which cells tell their mean: all, the two extreme ones, none.
-
-Extreme cells and gaps between people also tell their SD.
-"""
+"""Which cells tell their mean and SD: all, the wide ones (extreme cells and gaps), none."""
 
 STEP = 0.1  # of the scale: finer costs privacy at large centers, coarser costs precision
 _ROOM = 1.15  # cells of 1.15 K people stay at K or more when their boundaries move to the lattice
-_TELLING = 2.2  # times K people in inner cells that tell means: as private as the paper's table
+_FEWER = 1  # cells than there is room for: three at 56 people, as private as the paper's table
 _MOST_CELLS = 1000  # bounds a message; a lattice of 0.1 SD has some hundred points in use
 _DOMINANT = 0.5  # share of the squares that one person may carry
-_GAP = 2.01  # times as wide as both neighbours: more than two points of the lattice beside one
+_GAP = 1.3  # times as wide as both neighbours, and
+_GAP_STEPS = 3  # of the lattice: neighbours of one and two steps are no gap
 _PARTS = 200  # moments are rounded to this part of a cell's width
 
 
@@ -151,11 +147,11 @@ def lattice_table(
 
     Examples
     --------
-    >>> table = lattice_table(np.arange(40.0), Lattice(step=1.0), k=10)
+    >>> table = lattice_table(np.arange(50.0), Lattice(step=1.0), k=10)
     >>> table.edges, table.counts, table.means
-    (array([12., 27.]), array([13, 15, 12]), array([ 6.   , 20.025, 33.525]))
+    (array([16., 33.]), array([17, 17, 16]), array([ 8.01, 25.01, 41.5 ]))
     """
-    return _table(values, lattice, k, moments, times=False)
+    return _table(values, lattice, k, moments, least=2 * k, fewer=_FEWER)
 
 
 def status_table(
@@ -163,8 +159,7 @@ def status_table(
 ) -> LatticeTable:
     """The table of times within a declared lower and upper limit, of at least K people.
 
-    Between two limits one cell alone says enough to place people, so K of them have a table. All
-    cells are equally large and tell their SD: survival cannot do without.
+    Between two limits one cell alone says enough to place people, so K of them have a table.
 
     Examples
     --------
@@ -174,30 +169,22 @@ def status_table(
     """
     if math.isinf(lattice.lower) or math.isinf(lattice.upper):
         raise ValueError("times must have a lower and an upper limit")
-    return _table(values, lattice, k, moments, times=True)
+    return _table(values, lattice, k, moments, least=k, fewer=0)
 
 
 def _table(
-    values: FloatArray, lattice: Lattice, k: int, moments: Moments, times: bool
+    values: FloatArray, lattice: Lattice, k: int, moments: Moments, *, least: int, fewer: int
 ) -> LatticeTable:
     values = np.asarray(values, dtype=np.float64)
-    _check(values, lattice, k, moments, k if times else 2 * k)
-    edges = _candidates(values, lattice, k, moments == "all" and not times)
-    return table_at(edges, values, lattice, k, moments, times=times)
+    _check(values, lattice, k, moments, least)
+    edges = _candidates(values, lattice, _ranks(len(values), k, fewer))
+    return table_at(edges, values, lattice, k, moments)
 
 
 def table_at(
-    edges: FloatArray,
-    values: FloatArray,
-    lattice: Lattice,
-    k: int,
-    moments: Moments = "all",
-    *,
-    times: bool = False,
+    edges: FloatArray, values: FloatArray, lattice: Lattice, k: int, moments: Moments = "all"
 ) -> LatticeTable:
     """The table of ascending values at these edges, without those that leave fewer than K people.
-
-    Tables of `times` tell the SD of every cell that tells its mean.
 
     Examples
     --------
@@ -207,9 +194,8 @@ def table_at(
     ends = np.concatenate((np.searchsorted(values, edges, "right"), [len(values)]))
     kept, counts = _merge(np.diff(ends, prepend=0), k)
     edges = edges[kept]
-    means, sds = _moments(values, counts, k, moments)
-    if not times:
-        sds[_narrow(edges, sds)] = np.nan
+    told = np.flatnonzero(telling_cells(edges, lattice.step, moments))
+    means, sds = _moments(values, counts, k, told)
     limits = np.concatenate(([lattice.lower], edges, [lattice.upper]))
     return LatticeTable(edges, counts, *_rounded(limits, lattice.step, means, sds))
 
@@ -226,23 +212,14 @@ def _check(values: FloatArray, lattice: Lattice, k: int, moments: Moments, least
         raise ValueError("values must lie within the declared limits")
 
 
-def _ranks(n: int, k: int, telling: bool) -> IntArray:
-    """After how many people boundaries come.
-
-    Inner cells that tell their means have twice as many people as extreme ones.
-    """
-    tail = math.ceil(_ROOM * k)
-    inner = n - 2 * tail
-    if not telling or inner < k:
-        cells = min(max(int(n / (_ROOM * k)), 2), _MOST_CELLS)
-        return np.arange(1, cells) * n // cells
-    cells = min(max(int(inner / (_TELLING * k)), 1), _MOST_CELLS - 2)
-    return tail + np.arange(cells + 1) * inner // cells
+def _ranks(n: int, k: int, fewer: int) -> IntArray:
+    """After how many people boundaries come: equally many in each cell."""
+    cells = min(max(int(n / (_ROOM * k)) - fewer, 2), _MOST_CELLS)
+    return np.arange(1, cells) * n // cells
 
 
-def _candidates(values: FloatArray, lattice: Lattice, k: int, telling: bool) -> FloatArray:
+def _candidates(values: FloatArray, lattice: Lattice, ranks: IntArray) -> FloatArray:
     """Boundaries on the lattice, and both sides of every atom."""
-    ranks = _ranks(len(values), k, telling)
     middles = (values[ranks - 1] + values[ranks]) / 2
     aside = 1e-9 * lattice.step  # a shared value lies between two points: both are its nearest
     edges = np.concatenate([lattice.snap(middles + side) for side in (-aside, aside)])
@@ -263,26 +240,32 @@ def _merge(counts: IntArray, k: int) -> tuple[IntArray, IntArray]:
     return np.array(left, dtype=np.int64), np.array(people, dtype=np.int64)
 
 
-def _narrow(edges: FloatArray, sds: FloatArray) -> npt.NDArray[np.bool_]:
-    """Inner cells that are no gap: not much wider than both neighbours (an open one aside).
+def telling_cells(edges: FloatArray, step: float, moments: Moments) -> npt.NDArray[np.bool_]:
+    """Which cells between these edges may tell their moments: it depends on nothing else.
 
-    In a gap, a mean alone does not say on which side people are. A shared value (SD 0) stays told.
+    With `tails` these are the extreme cells and gaps: inner cells much wider than both neighbours
+    (an open one aside), in which nobody else knows where people are.
+
+    Examples
+    --------
+    >>> telling_cells(np.array([0.0, 1.0, 2.0, 6.0, 7.0]), 1.0, "tails")
+    array([ True, False, False,  True, False,  True])
     """
+    if moments != "tails":
+        return np.full(len(edges) + 1, moments == "all")
     widths = np.diff(edges)
     beside = np.concatenate(([0.0], widths, [0.0]))
     beside = np.maximum(beside[:-2], beside[2:])
-    narrow = (widths <= _GAP * beside) | (beside == 0)
-    inner = np.concatenate(([False], narrow, [False]))[: len(sds)]
-    return np.asarray(inner & (sds != 0))
+    gap = (widths > _GAP * beside) & (widths > (_GAP_STEPS - 0.5) * step) & (beside > 0)
+    return np.concatenate(([True], gap, [True]))[: len(edges) + 1]
 
 
 def _moments(
-    values: FloatArray, counts: IntArray, k: int, moments: Moments
+    values: FloatArray, counts: IntArray, k: int, told: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     means, sds = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     ends = np.cumsum(counts)
-    told = {"all": range(len(counts)), "tails": {0, len(counts) - 1}, "none": ()}[moments]
-    for cell in told:
+    for cell in told.tolist():
         means[cell], sds[cell] = _told(values[ends[cell] - counts[cell] : ends[cell]], k)
     return means, sds
 

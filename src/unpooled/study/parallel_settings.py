@@ -20,7 +20,7 @@ class ParallelQuantiles(msgspec.Struct, frozen=True, tag="parallel quantiles"):
     family: str
     centers: int
     k: int = 10
-    moments: Moments = "all"
+    moments: Moments = "tails"
 
     @property
     def columns(self) -> int:
@@ -85,26 +85,27 @@ OTHERS = (
     "t5",
     "contaminated",
 )
+_TOLD: tuple[Moments, ...] = ("tails", "all")
 TESTED = ("normal", "t3", "gamma 4")
-SETS = ("main", "k20", "tails", "held-out", "gridded")
+SETS = ("main", "all", "k20", "held-out", "gridded")
 
 
 def quantile_settings(name: str) -> Iterator[ParallelQuantiles]:
-    """The cells of a set.
+    """The cells of a set; where it does not say otherwise, K = 10 and what policies tell at first.
 
     Examples
     --------
-    >>> len(list(quantile_settings("main")))
-    28
+    >>> [len(list(quantile_settings(name))) for name in SETS]
+    [28, 28, 26, 24, 4]
     """
-    if name == "main":
+    if name in ("main", "all"):
+        moments: Moments = "all" if name == "all" else "tails"
         for family in (*PAPER, *NAMED):
             for centers in (3, 5, 10) if family in PAPER else (3, 10):
-                yield ParallelQuantiles(family, centers)
+                yield ParallelQuantiles(family, centers, moments=moments)
     elif name == "k20":
-        yield from (ParallelQuantiles(family, 10, 20) for family in (*PAPER, *NAMED))
-    elif name == "tails":
-        yield from (ParallelQuantiles(f, 10, 10, "tails") for f in (*PAPER, *NAMED))
+        for family in (*PAPER, *NAMED):
+            yield from (ParallelQuantiles(family, 10, 20, told) for told in _TOLD)
     elif name == "held-out":
         yield from (ParallelQuantiles(family, 10, k) for family in OTHERS for k in (10, 20))
     elif name == "gridded":
@@ -114,7 +115,7 @@ def quantile_settings(name: str) -> Iterator[ParallelQuantiles]:
 
 
 def test_settings() -> Iterator[ParallelTests]:
-    """The tests: all means and tails only, without and with an effect."""
+    """The tests: all cells' moments and those of tails, without and with an effect."""
     told: tuple[tuple[Moments, int], ...] = (("all", 10), ("tails", 10), ("all", 20))
     for moments, k in told:
         for family in TESTED:

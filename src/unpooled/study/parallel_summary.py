@@ -99,7 +99,7 @@ class TestSummary:
         return cls(float(log_ratio.std()), float((p < 0.05).mean()), mean[0], mean[1], len(rows))
 
     def sd_verdict(self, moments: str) -> Verdict:
-        """At most .03 with all means, .15 with tails."""
+        """At most .03 with moments of all cells, .15 with tails."""
         limit = 0.03 if moments == "all" else 0.15
         return judge(self.sd_log_p, self.sd_log_p / np.sqrt(2 * self.sims), limit)
 
