@@ -1,10 +1,11 @@
 """What a curious coordinator learns from tables: python -m benchmarks.parallel_privacy [RUNS].
 
 Attacks on one center's table with everything public known. Printed per family and size, in SDs:
-the median error per record of the best of three reconstructions (pseudo-people in their cells; the
-normal scores of the counts interpolated; the mean of both), beside the same attacks on the paper's
-own table (random boundaries, buffers); the median error on the maximum; and the share of boundaries
-that are no lattice points, which must be 0.
+the median error per record of the best of five reconstructions (people spread evenly in their
+cells; the people that this method places; the normal scores of the counts interpolated; the mean of
+the last with either), beside the same attacks on the paper's own table (random boundaries,
+buffers); the median error on the maximum; and the share of boundaries that are no lattice points,
+which must be 0.
 """
 
 import sys

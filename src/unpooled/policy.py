@@ -40,9 +40,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         The outer limits that a table may have. `buffer` gives the extremes away (the maximum to
         .001 SD was seen), so it must be allowed by name.
     moments
-        Which cells of a table on a lattice tell their mean: "none", the two extreme ones ("tails"),
-        or "all"; extreme cells and gaps also tell their standard deviation. With "all", inner cells
-        are larger, and records are as private as in the paper's table; tables of times are not.
+        Which cells of a table on a lattice tell their mean and standard deviation: "none", the wide
+        ones ("tails": extreme cells and gaps between people), or "all". With "tails", records are
+        as private as in the paper's table; with "all" they are not.
     powers
         How many λ one question about the Yeo-Johnson transform may have, all in [−1, 2].
     power_digits

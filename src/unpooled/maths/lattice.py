@@ -23,7 +23,7 @@ Moments = Literal["all", "tails", "none"]
 
 STEP = 0.1  # of the scale: finer costs privacy at large centers, coarser costs precision
 _ROOM = 1.15  # cells of 1.15 K people stay at K or more when their boundaries move to the lattice
-_FEWER = 1  # cells than there is room for: three at 56 people, as private as the paper's table
+_FEWER = 1  # cell than there is room for: three at 56 people, as private as the paper's table
 _MOST_CELLS = 1000  # bounds a message; a lattice of 0.1 SD has some hundred points in use
 _DOMINANT = 0.5  # share of the squares that one person may carry
 _GAP = 1.3  # times as wide as both neighbours, and
@@ -147,11 +147,12 @@ def lattice_table(
 
     Examples
     --------
-    >>> table = lattice_table(np.arange(50.0), Lattice(step=1.0), k=10)
+    >>> table = lattice_table(np.arange(40.0), Lattice(step=1.0), k=10)
     >>> table.edges, table.counts, table.means
-    (array([16., 33.]), array([17, 17, 16]), array([ 8.01, 25.01, 41.5 ]))
+    (array([12., 26.]), array([13, 14, 13]), array([ 5.98, 19.49, 33.  ]))
     """
-    return _table(values, lattice, k, moments, least=2 * k, fewer=_FEWER)
+    fewer = 0 if moments == "all" else _FEWER  # `all` is for precision
+    return _table(values, lattice, k, moments, least=2 * k, fewer=fewer)
 
 
 def status_table(
