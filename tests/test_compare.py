@@ -185,6 +185,20 @@ def test_a_center_without_one_of_the_groups_is_left_out_and_named() -> None:
     assert [(r.center, r.group, r.reason) for r in result.refusals] == [("D", "y", "too-small")]
 
 
+def test_the_table_says_where_a_center_lacks_a_group() -> None:
+    """Centers that differ, and no group that does: the table takes the one for the other."""
+    random = np.random.default_rng(5)
+    people = {
+        "A": (random.normal(1, 1, 200), random.normal(1, 1, 200)),
+        "B": (random.normal(-1, 1, 200), random.normal(-1, 1, 9)),
+    }
+    tests = {t.method: t for t in federation(people).compare("v", by="g", method="all").methods}
+    assert tests["table"].p_value < 1e-6 < tests["weighted"].p_value
+    assert tests["table"].note == "1 of 2 centers lack a group: their differences count as well"
+    even = federation(hospitals()).compare("v", by="g", method="table")
+    assert even.test.note is None
+
+
 def test_groups_that_no_center_has_both_of_can_be_compared_by_the_table_alone() -> None:
     random = np.random.default_rng(3)
     fed = Federation.local(

@@ -1,12 +1,12 @@
 """Compare two groups: the federated Mann-Whitney tests, the effect and its heterogeneity."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from unpooled.analyses.asking import Request, ask_groups, explain, refuse
 from unpooled.analyses.parallel_compare import run_pooled
-from unpooled.analyses.table import run_table_beside
+from unpooled.analyses.table import lacking_note, run_table_beside
 from unpooled.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError, RefusedError
@@ -180,7 +180,8 @@ def _combine(
     if table is not None and "table" in methods:
         counts = dict(zip(table.groups, table.counts, strict=True))
         if counts[x].sum() > 0 and counts[y].sum() > 0:
-            tests.append(table_test(counts[x], counts[y], alternative))
+            test = table_test(counts[x], counts[y], alternative)
+            tests.append(replace(test, note=test.note or lacking_note(table)))
             moved = _shift(table.edges, counts[x], counts[y])
     if pooled is not None:
         tests.append(pooled.test)

@@ -8,7 +8,7 @@ import numpy as np
 
 from unpooled.analyses.asking import Request, explain, refuse, take_attendance
 from unpooled.analyses.compare import BY_CENTER, check_methods
-from unpooled.analyses.table import run_table_beside
+from unpooled.analyses.table import lacking_note, run_table_beside
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError
@@ -223,7 +223,7 @@ def _combine(
     found = [tests.by_center(m, ranks) for m in methods if m in KRUSKAL and ranks]
     if table is not None and np.count_nonzero(table.counts.sum(axis=1)) > 1:
         test = tests.by_table(table.counts)
-        found.append(replace(test, note=test.note or _table_note(table)))
+        found.append(replace(test, note=test.note or lacking_note(table)))
     if not found:
         refuse(refusals)
     told = center_refusals(refusals)
@@ -248,14 +248,6 @@ def _combine(
         rounds=rounds,
     )
     return replace(result, pairs=_pairs(tests, result))
-
-
-def _table_note(table: TableResult) -> str | None:
-    """A group that only some centers have differs from the others as these centers do."""
-    lacking = sum(len(own) < len(table.groups) for own in table.people.values())
-    if not lacking:
-        return None
-    return f"{lacking} of {len(table.people)} centers lack a group: their differences count as well"
 
 
 def _linked(

@@ -168,6 +168,14 @@ def run_table_beside(
         return None
 
 
+def lacking_note(table: TableResult) -> str | None:
+    """A group that only some centers have differs from the others as these centers do."""
+    lacking = sum(len(own) < len(table.groups) for own in table.people.values())
+    if not lacking:
+        return None
+    return f"{lacking} of {len(table.people)} centers lack a group: their differences count as well"
+
+
 def run_table(
     coordinator: Coordinator, request: Request, max_bins: int | None, limits: Limits
 ) -> TableResult:
