@@ -20,7 +20,7 @@ from unpooled.maths.placing import Placed, place
 from unpooled.maths.quantile import check_probabilities
 from unpooled.maths.smoothing import Curve, fit_curve, levels_for, limited_translation, middles
 
-_TRANSFORMED = 1 / 3  # of the sampling variance: what choosing a transformation may cost
+_TRANSFORMED = 0.4  # of the sampling variance: what choosing a transformation may cost
 _FEWEST = 10  # different values that can be smoothed
 _GRID = np.linspace(-5.0, 5.0, 401)  # normal quantiles at which the distribution is drawn
 
@@ -59,8 +59,8 @@ class Distribution:
 
         Woodruff's levels p ± z·SE, the SE shortened by what smoothing gains; how far the quantile
         moves between these levels is the geometric mean of what the curve and the pooled people
-        say: at a hard edge the curve says too much and the people too little. Where the curve was
-        held back the interval lies around the middle of the estimate and the people's quantile.
+        say: at a hard edge the curve says too much and the people too little. The interval lies
+        around the middle of the estimate, which may be biased, and the people's own quantile.
         """
         from scipy.special import ndtri
 
@@ -70,8 +70,7 @@ class Distribution:
         shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * self._kept(p))
         reach = ndtri((1 + level) / 2) * shortened * self.standard_error(p)
         estimate, drawn, pooled = self._unrounded(p), self._drawn(p), self._pooled(p)
-        held_back = np.abs(drawn - estimate) > 1e-9 * np.abs(estimate)
-        middle = np.where(held_back, (estimate + pooled) / 2, estimate)
+        middle = (estimate + pooled) / 2
         limits = []
         for sign in (-1, 1):
             there = np.clip(p + sign * reach, 0.1 / self.people, 1 - 0.1 / self.people)
