@@ -19,6 +19,7 @@ from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.placing import Placed, place
 from unpooled.maths.quantile import check_probabilities
 from unpooled.maths.smoothing import Curve, fit_curve, levels_for, limited_translation, middles
+from unpooled.maths.tails import tail_quantiles
 
 _TRANSFORMED = 0.4  # of the sampling variance: what choosing a transformation may cost
 _FEWEST = 10  # different values that can be smoothed
@@ -127,10 +128,20 @@ class Distribution:
         return levels, np.maximum.accumulate(self._unrounded(levels))
 
     def _unrounded(self, p: FloatArray) -> FloatArray:
-        """The curve, kept near the pooled people."""
-        placed, error = self.placed, self.standard_error(p)
-        drawn, kept = self._drawn(p), self._kept(p)
-        return limited_translation(drawn, kept, error, p, placed.values, placed.weights)
+        """The curve, kept near the pooled people.
+
+        Where it would leave them the model fails, mostly at a hard edge: there the estimate is the
+        mean of how far it may go and of a Pareto tail, itself kept within what chance explains.
+        """
+        values, weights, error = self.placed.values, self.placed.weights, self.standard_error(p)
+        drawn = self._drawn(p)
+        near = limited_translation(drawn, self._kept(p), error, p, values, weights)
+        held_back = np.abs(drawn - near) > 1e-9 * np.abs(near)
+        if not held_back.any():
+            return near
+        tails = tail_quantiles(p, values, weights)
+        kept = limited_translation(tails, np.zeros(len(p)), error, p, values, weights)
+        return np.where(held_back & ~np.isnan(tails), (near + kept) / 2, near)
 
     def _pooled(self, p: FloatArray) -> FloatArray:
         return np.interp(p, middles(self.placed.weights), self.placed.values)
