@@ -15,6 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from unpooled.maths import large
 from unpooled.maths.arrays import FloatArray, IntArray, read_only
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 
@@ -207,7 +208,8 @@ def _check(values: FloatArray, lattice: Lattice, k: int, moments: Moments, least
     if k < 1 or len(values) < least:
         name = "k" if least == k else "2k"
         raise ValueError(f"values must hold at least {name} = {least} people, got {len(values)}")
-    if not (np.isfinite(values[[0, -1]]).all() and np.all(values[1:] >= values[:-1])):
+    falls = large.count(lambda later, before: ~(later >= before), values[1:], values[:-1])
+    if falls or not np.isfinite(values[[0, -1]]).all():
         raise ValueError("values must be finite and ascending")
     if values[0] < lattice.lower or values[-1] > lattice.upper:
         raise ValueError("values must lie within the declared limits")
@@ -281,12 +283,14 @@ def _told(values: FloatArray, k: int) -> tuple[float, float]:
     mean = float(values.mean())
     if 0 < different < SD_NEEDS or dominated(values):
         return mean, math.nan
-    return mean, math.sqrt(float(((values - mean) ** 2).mean()))
+    squares = large.mapped(np.float64, lambda some: np.square(some - mean), values)
+    return mean, math.sqrt(float(squares.mean()))
 
 
 def dominated(values: FloatArray) -> bool:
     """Whether one person carries more than half of the squares around the mean."""
-    squares = (values - values.mean()) ** 2
+    mean = values.mean()
+    squares = large.mapped(np.float64, lambda some: np.square(some - mean), values)
     return bool(squares.max() > _DOMINANT * squares.sum())
 
 
