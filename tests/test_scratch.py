@@ -168,7 +168,9 @@ def open_files(folder: Path) -> list[os.stat_result]:
     return [
         descriptor.stat()
         for descriptor in Path("/proc/self/fd").iterdir()
-        if descriptor.is_symlink() and os.readlink(descriptor).startswith(f"{folder}/")
+        if descriptor.is_symlink()
+        and os.readlink(descriptor).startswith(f"{folder}/")
+        and os.readlink(descriptor) != f"{folder}/lock"
     ]
 
 
@@ -179,7 +181,7 @@ def test_a_scratch_file_has_no_name_and_is_for_its_owner_alone(tmp_path: Path) -
     values = scratch.empty(5_000_000, np.dtype(np.float64))
     values[:] = 1.5
     assert scratch.folder.stat().st_mode & 0o777 == 0o700
-    assert list(scratch.folder.iterdir()) == []
+    assert [file.name for file in scratch.folder.iterdir()] == ["lock"]
     (file,) = open_files(scratch.folder)
     assert (file.st_nlink, file.st_mode & 0o777, file.st_size) == (0, 0o600, 40_000_000)
     del values
@@ -277,3 +279,15 @@ def test_a_query_that_fails_on_its_way_says_so_and_leaves_the_source_usable(tmp_
     with pytest.raises(SourceError, match="one in every row"):
         list(source.batches("SELECT nullif(range, 3)::DOUBLE AS v FROM range(9)"))
     assert source.size == 90
+
+
+def test_a_disk_that_cannot_lock_is_named_and_nothing_is_left_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(9, "Bad file descriptor")
+
+    monkeypatch.setattr("fcntl.flock", fail)
+    with pytest.raises(SourceError, match="takes no files"):
+        Scratch(LEAST, tmp_path)
+    assert not list(tmp_path.iterdir())

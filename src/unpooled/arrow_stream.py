@@ -17,7 +17,7 @@ import numpy as np
 
 from unpooled.errors import SourceError
 
-_DTYPES = {b"g": "f8", b"i": "i4", b"s": "i2", b"L": "u8"}  # the formats of numbers that occur
+_DTYPES = {b"g": "f8", b"i": "i4", b"L": "u8"}  # the formats of numbers that occur
 
 
 class _Schema(ctypes.Structure):

@@ -10,6 +10,8 @@ from unpooled.messages import (
     SurvivalQuestion,
 )
 
+MOST_GROUPS = 1000  # that a question may name: each costs time, whoever is in it
+
 
 def is_readable(question: Question) -> bool:
     """Whether the question can have an answer at any center.
@@ -19,6 +21,8 @@ def is_readable(question: Question) -> bool:
     >>> is_readable(RanksQuestion(variable="crp", by="arm", groups=("a", "a")))
     False
     """
+    if len(getattr(question, "groups", None) or ()) > MOST_GROUPS:
+        return False
     match question:
         case RanksQuestion(by=by, groups=groups):
             return by is not None and groups is not None and len(groups) == len(set(groups)) == 2

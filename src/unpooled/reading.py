@@ -34,7 +34,7 @@ def read_people(
     found = [(_Some(named, room), _Some(named, 0)) for _ in groups]
     for batch in source.batches(
         f"SELECT * FROM (SELECT coalesce(v, 'NaN'::DOUBLE) AS v, {columns}, "
-        f"CAST(CASE g {codes} END AS SMALLINT) AS code FROM ({people})) "
+        f"CAST(CASE g {codes} END AS INTEGER) AS code FROM ({people})) "
         f"WHERE code IS NOT NULL",
         (*groups, *parameters),
     ):

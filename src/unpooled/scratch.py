@@ -74,7 +74,10 @@ class Scratch:
     def _file(self, size: int) -> mmap:
         """A file that is gone with the last array in it."""
         with tempfile.TemporaryFile(dir=self.folder) as file:  # mode 600, and no name
-            os.posix_fallocate(file.fileno(), 0, size)  # a full disk is found out here
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)  # a full disk is found out here
+            else:
+                file.truncate(size)
             return mmap(file.fileno(), size)
 
 
@@ -88,26 +91,27 @@ def _locked_folder(where: Path) -> tuple[Path, int]:
     """A new folder for the owner alone, and the lock that says it is in use."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=where))
-        lock = _lock(folder)
-        if lock is not None and folder.exists():  # else another center took it for a dead one's
-            return folder, lock
-        if lock is not None:
-            os.close(lock)
+        try:
+            return folder, _lock(folder)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # another center took it for a dead one's
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
-def _lock(folder: Path) -> int | None:
-    """The lock of a folder; None where somebody has it, or the folder is gone."""
+def _lock(folder: Path) -> int:
+    """The lock of a folder: a file in it, since on some disks a folder cannot be locked."""
     import fcntl
 
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return None
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not (folder / "lock").exists():
+            raise FileNotFoundError(folder)
     except OSError:
         os.close(descriptor)
-        return None
+        raise
     return descriptor
 
 
@@ -115,10 +119,8 @@ def _sweep(where: Path) -> None:
     """Remove the folders of centers that crashed."""
     for folder in where.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            mine = not folder.is_symlink() and folder.stat().st_uid == os.getuid()
-            lock = _lock(folder) if mine else None
-            if lock is not None:
-                _remove(folder, lock)
+            if not folder.is_symlink() and folder.stat().st_uid == os.getuid():
+                _remove(folder, _lock(folder))
 
 
 def _remove(folder: Path, lock: int) -> None:

@@ -32,7 +32,8 @@ from unpooled.messages import (
     encode,
 )
 from unpooled.policy import Policy
-from unpooled.sources import Source, open_source
+from unpooled.reading import read_people
+from unpooled.sources import ROW, Source, open_source
 
 
 def people() -> pl.DataFrame:
@@ -176,6 +177,7 @@ MEANINGLESS: list[Question] = [
     SurvivalQuestion(variable="time", event="died", by="sex", groups=(), horizon=60.0),
     SurvivalQuestion(variable="time", event="died", horizon=0.0),
     SurvivalQuestion(variable="time", event="died", horizon=-3.0),
+    MomentsQuestion(variable="crp", by="age", groups=tuple(map(str, range(1001)))),
 ]
 
 
@@ -184,3 +186,21 @@ def test_a_question_without_meaning_is_unreadable(question: Question) -> None:
     answer = decode_answer(porto(people()).answer(encode(question)).payload)
     assert answer.aggregate is None
     assert answer.refusals == (Refusal(reason=Reason.UNREADABLE_QUESTION),)
+
+
+def test_a_group_behind_many_others_is_refused_whether_somebody_is_in_it() -> None:
+    """The number of a group must not overflow only where somebody has it."""
+    many = tuple(f"x{i}" for i in range(33_000))
+    said = []
+    for above in (0, 1e6):  # the one aged 58 has such a value, or not
+        source = open_source(people())
+        read = read_people(
+            source,
+            f"SELECT crp AS v, CAST(age AS VARCHAR) AS g, {ROW} AS unit FROM {source.numbered} "
+            f"WHERE crp > {above}",
+            (),
+            (*many, "58"),
+            named=False,
+        )
+        said.append(len(read[-1].values))
+    assert said == [1, 0]

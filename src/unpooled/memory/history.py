@@ -187,6 +187,8 @@ class History:
         for known in self.following:
             if known.run is told.run and not large.count(np.not_equal, known.people, told.people):
                 return self
+        if len(self.crossings) + len(self.following) >= _MOST_CROSSINGS:
+            raise WouldDiffer
         return replace(self, following=(*self.following, told))
 
     def grown(self, people: int, share: int) -> "History":
@@ -256,7 +258,7 @@ class History:
         for place in range(len(self.crossings), -1, -1):
             if self.atoms.twins(inside, place)[1].sum() < k * self.share:
                 continue
-            if len(self.crossings) == _MOST_CROSSINGS or not tries:
+            if len(self.crossings) + len(self.following) >= _MOST_CROSSINGS or not tries:
                 break
             tries -= 1
             crossings = (*self.crossings[:place], crossing, *self.crossings[place:])
