@@ -61,10 +61,8 @@ class QuantileSummary:
             return np.array([1.10, 1.05, 1.05, 1.05, 1.10])
         if family == "gap mixture":
             return np.full(LEVELS, 1.20)
-        if family == "uniform":
+        if family.startswith("uniform"):
             return np.array([1.05, 1.05, 1.05, 1.05, 1.20])
-        if family == "uniform, no bound":  # both ends are hard edges that nobody declared
-            return np.array([1.20, 1.05, 1.05, 1.05, 1.20])
         return np.full(LEVELS, 1.05 if self.setting.k == 10 else 1.10)
 
     def verdicts(self) -> list[Verdict]:
