@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from unpooled.maths import large
 from unpooled.maths.arrays import FloatArray, IntArray, read_only
-from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
+from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, squares, telling_values
 
 Moments = Literal["all", "tails", "none"]
 """Which cells tell their mean and SD: all, the wide ones (extreme cells and gaps), none."""
@@ -283,15 +283,13 @@ def _told(values: FloatArray, k: int) -> tuple[float, float]:
     mean = float(values.mean())
     if 0 < different < SD_NEEDS or dominated(values):
         return mean, math.nan
-    squares = large.mapped(np.float64, lambda some: np.square(some - mean), values)
-    return mean, math.sqrt(float(squares.mean()))
+    return mean, math.sqrt(float(squares(values).mean()))
 
 
 def dominated(values: FloatArray) -> bool:
     """Whether one person carries more than half of the squares around the mean."""
-    mean = values.mean()
-    squares = large.mapped(np.float64, lambda some: np.square(some - mean), values)
-    return bool(squares.max() > _DOMINANT * squares.sum())
+    found = squares(values)
+    return bool(found.max() > _DOMINANT * found.sum())
 
 
 def rounding(limits: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:

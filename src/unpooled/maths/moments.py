@@ -26,9 +26,21 @@ class MeanSD:
     @classmethod
     def of(cls, values: FloatArray) -> "MeanSD":
         """The moments of sorted values; the same whatever order they came in."""
-        mean = values.mean()
-        squares = large.mapped(np.float64, lambda some: np.square(some - mean), values)
-        return cls(len(values), float(mean), float(np.sqrt(squares.sum() / (len(values) - 1))))
+        total = squares(values).sum()
+        return cls(len(values), float(values.mean()), float(np.sqrt(total / (len(values) - 1))))
+
+
+def squares(values: FloatArray) -> FloatArray:
+    """How far each value is from the mean, squared.
+
+    Examples
+    --------
+    >>> squares(np.array([1.0, 2.0, 6.0]))
+    array([4., 1., 9.])
+    """
+    mean = values.mean()
+    found: FloatArray = large.mapped(np.float64, lambda some: np.square(some - mean), values)
+    return found
 
 
 def pool(parts: Sequence[MeanSD]) -> MeanSD:
@@ -41,8 +53,8 @@ def pool(parts: Sequence[MeanSD]) -> MeanSD:
     """
     n = sum(part.n for part in parts)
     mean = sum(part.n * part.mean for part in parts) / n
-    squares = sum((part.n - 1) * part.sd**2 + part.n * (part.mean - mean) ** 2 for part in parts)
-    return MeanSD(n, mean, sqrt(squares / (n - 1)))
+    total = sum((part.n - 1) * part.sd**2 + part.n * (part.mean - mean) ** 2 for part in parts)
+    return MeanSD(n, mean, sqrt(total / (n - 1)))
 
 
 @dataclass(frozen=True, slots=True)
