@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.lattice import Lattice, LatticeTable
@@ -42,6 +43,11 @@ class Cells:
         low, high, sd = _widened(low, high, mean, sd, lattice.resolution)
         points = np.minimum(count, _MOST_POINTS)
         return cls(low, high, count, mean, sd, center, points, np.cumsum(points) - points)
+
+    @property
+    def several(self) -> npt.NDArray[np.bool_]:
+        """Which cells may hold more than one value."""
+        return np.asarray((self.sd != 0) & (self.low < self.high))
 
     @property
     def told(self) -> IntArray:

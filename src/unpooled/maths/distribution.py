@@ -18,10 +18,11 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.placing import Placed, place
 from unpooled.maths.quantile import check_probabilities
+from unpooled.maths.shape import Shape
 from unpooled.maths.smoothing import Curve, fit_curve, levels_for, limited_translation, middles
-from unpooled.maths.tails import tail_quantiles
 
 _TRANSFORMED = 0.4  # of the sampling variance: what choosing a transformation may cost
+_OUTER = 0.1  # the share of people in either tail
 _FEWEST = 10  # different values that can be smoothed
 _GRID = np.linspace(-5.0, 5.0, 401)  # normal quantiles at which the distribution is drawn
 
@@ -59,27 +60,39 @@ class Distribution:
         """Confidence limits of the quantiles at p.
 
         Woodruff's levels p ± z·SE, the SE shortened by what smoothing gains; how far the quantile
-        moves between these levels is the geometric mean of what the curve and the pooled people
-        say: at a hard edge the curve says too much and the people too little. The interval lies
-        around the middle of the estimate, which may be biased, and the people's own quantile.
+        moves between these levels is the geometric mean of what the curve (or shape) and the pooled
+        people say. The interval lies around the middle of the estimate, which may be biased, and
+        the people's own quantile.
         """
         from scipy.special import ndtri
 
         if not 0 < level < 1:
             raise ValueError(f"level must lie in (0, 1), got {level}. Hint: for 95 % use 0.95.")
         p = check_probabilities(p)
-        shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * self._kept(p))
-        reach = ndtri((1 + level) / 2) * shortened * self.standard_error(p)
-        estimate, drawn, pooled = self._unrounded(p), self._drawn(p), self._pooled(p)
-        middle = (estimate + pooled) / 2
+        z = float(ndtri((1 + level) / 2))
+        low, high = self._limits(p, z, self.curve)
+        failed = self._failed(p)
+        if failed.any():
+            others = self._limits(p, z, self.placed.shape)
+            low, high = (np.where(failed, *pair) for pair in zip(others, (low, high), strict=True))
+        estimate = self.quantile(p)
+        low, high = self._possible(low), self._possible(high)
+        return np.minimum(low, estimate), np.maximum(high, estimate)
+
+    def _limits(
+        self, p: FloatArray, z: float, smooth: Curve | Shape | None
+    ) -> tuple[FloatArray, FloatArray]:
+        shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * _kept(smooth, p))
+        reach = z * shortened * self.standard_error(p)
+        drawn, pooled = self._drawn(p, smooth), self._pooled(p)
+        middle = (self._unrounded(p) + pooled) / 2
         limits = []
         for sign in (-1, 1):
             there = np.clip(p + sign * reach, 0.1 / self.people, 1 - 0.1 / self.people)
-            curve, people = self._drawn(there) - drawn, self._pooled(there) - pooled
+            curve, people = self._drawn(there, smooth) - drawn, self._pooled(there) - pooled
             moved = np.sqrt(np.maximum(sign * curve, 0.0) * np.maximum(sign * people, 0.0))
-            limits.append(self._possible(middle + sign * moved))
-        estimate = self._possible(estimate)
-        return np.minimum(limits[0], estimate), np.maximum(limits[1], estimate)
+            limits.append(middle + sign * moved)
+        return limits[0], limits[1]
 
     def standard_error(self, p: FloatArray) -> FloatArray:
         """The standard error of the share of people below the quantile, centers being strata."""
@@ -128,28 +141,33 @@ class Distribution:
         return levels, np.maximum.accumulate(self._unrounded(levels))
 
     def _unrounded(self, p: FloatArray) -> FloatArray:
-        """The curve, kept near the pooled people.
+        """The curve, kept near the pooled people; where it fails, the shape, kept near them too."""
+        near = self._near(p, self.curve)
+        failed = self._failed(p)
+        return np.where(failed, self._near(p, self.placed.shape), near) if failed.any() else near
 
-        Where it would leave them the model fails, mostly at a hard edge: there the estimate is the
-        mean of how far it may go and of a Pareto tail, itself kept within what chance explains.
-        """
+    def _failed(self, p: FloatArray) -> BoolArray:
+        """Where the curve would leave the people of a tail: mostly a hard edge, not declared."""
+        if self.placed.shape is None:
+            return np.zeros(len(p), dtype=np.bool_)
+        near = self._near(p, self.curve)
+        outer = (p < _OUTER) | (p > 1 - _OUTER)
+        left = np.abs(self._drawn(p, self.curve) - near) > 1e-9 * np.abs(near)
+        return np.asarray(outer & left)
+
+    def _near(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
+        """The quantiles of a smooth distribution, within its limited translation."""
         values, weights, error = self.placed.values, self.placed.weights, self.standard_error(p)
-        drawn = self._drawn(p)
-        near = limited_translation(drawn, self._kept(p), error, p, values, weights)
-        held_back = np.abs(drawn - near) > 1e-9 * np.abs(near)
-        if not held_back.any():
-            return near
-        tails = tail_quantiles(p, values, weights)
-        kept = limited_translation(tails, np.zeros(len(p)), error, p, values, weights)
-        return np.where(held_back & ~np.isnan(tails), (near + kept) / 2, near)
+        drawn = self._drawn(p, smooth)
+        return limited_translation(drawn, _kept(smooth, p), error, p, values, weights)
 
     def _pooled(self, p: FloatArray) -> FloatArray:
         return np.interp(p, middles(self.placed.weights), self.placed.values)
 
-    def _drawn(self, p: FloatArray) -> FloatArray:
-        """The curve's quantiles, with the shared values in their places."""
+    def _drawn(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
+        """The quantiles of a smooth distribution, with the shared values in their places."""
         shared = self.placed.shared
-        if self.curve is None:
+        if smooth is None:
             return self._pooled(p)
         weights = self.placed.weights / self.people
         smooth_share = float(weights[~shared].sum())
@@ -157,16 +175,17 @@ class Distribution:
         at = np.minimum(np.searchsorted(reached, p), len(reached) - 1)
         atoms_below = np.cumsum(np.where(shared, weights, 0.0))[at]
         inner = np.clip((p - atoms_below) / smooth_share, 1e-12, 1 - 1e-12)
-        drawn = np.where(shared[at], self.placed.values[at], self.curve.quantile(inner))
+        drawn = np.where(shared[at], self.placed.values[at], smooth.quantile(inner))
         return np.where(np.isnan(drawn), self._pooled(p), drawn)
-
-    def _kept(self, p: FloatArray) -> FloatArray:
-        return np.ones(len(p)) if self.curve is None else self.curve.kept_at(p)
 
     def _possible(self, x: FloatArray) -> FloatArray:
         if self.lattice.resolution is not None:
             x = self.lattice.resolution * np.round(x / self.lattice.resolution)
         return np.clip(x, self.lattice.lower, self.lattice.upper)
+
+
+def _kept(smooth: Curve | Shape | None, p: FloatArray) -> FloatArray:
+    return np.ones(len(p)) if smooth is None else smooth.kept_at(p)
 
 
 def smooth(tables: Sequence[LatticeTable], lattice: Lattice) -> Distribution:

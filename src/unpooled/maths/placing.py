@@ -16,12 +16,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.cells import Cells, with_moments
 from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.refilling import Points, refill
+from unpooled.maths.shape import Shape, fit_shape
 
+_FEWEST = 10  # different values that have a shape
 _STEEP = 5.0  # how much faster than evenly an extreme cell without a mean may fill up
 _DOMINATED = 0.75  # an SD is withheld when one person carries ½ to 1 of it: the middle
 _SHAPES: FloatArray = np.concatenate((np.linspace(-8, -1.1, 70), np.linspace(-1, 3, 81)))
@@ -33,14 +36,16 @@ class Placed:
 
     `shared` marks values that a whole cell shares: atoms. `cells` and `told` say in which cell of
     the tables each stands and how many moments that cell tells; they are empty for exact values.
+    `shape` is the distribution that their cells were refilled with, atoms aside.
     """
 
     values: FloatArray
     weights: FloatArray
     centers: IntArray
-    shared: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    shared: npt.NDArray[np.bool_]
     cells: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     told: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    shape: Shape | None = None
 
     @property
     def people(self) -> float:
@@ -100,8 +105,9 @@ def place(tables: Sequence[LatticeTable], lattice: Lattice, *, refilled: bool = 
     values = np.where(((cells.sd == 0) | shared)[cell], fixed[cell], values)
     weights = (cells.count / cells.points)[cell]
     points = Points(values, weights, cell)
-    if refilled:
-        points = refill(cells, points, lattice.lower)
+    shape = _shape(cells, points, lattice.lower) if refilled else None
+    if shape is not None:
+        points = refill(cells, points, shape)
     order = np.argsort(points.values, kind="stable")
     cell = points.cell[order]
     return Placed(
@@ -111,7 +117,18 @@ def place(tables: Sequence[LatticeTable], lattice: Lattice, *, refilled: bool = 
         shared[cell],
         cell,
         cells.told[cell],
+        shape,
     )
+
+
+def _shape(cells: Cells, points: Points, lower: float) -> Shape | None:
+    """The shape of the people in cells of more than one value, where they have one."""
+    own = cells.several[points.cell]
+    order = np.argsort(points.values[own], kind="stable")
+    values, weights = points.values[own][order], points.weights[own][order]
+    if len(np.unique(values)) < _FEWEST:
+        return None
+    return fit_shape(cells, values, weights, lower)
 
 
 def _between_limits(cells: Cells, cell: IntArray, level: FloatArray) -> FloatArray:

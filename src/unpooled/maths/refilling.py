@@ -16,13 +16,11 @@ import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.cells import Cells
-from unpooled.maths.smoothing import fit_curve, levels_for, limited_translation
+from unpooled.maths.shape import Shape
 
-_FEWEST = 10  # different values that can be smoothed
 _BOUNDARIES = 8  # inside an open cell without an SD: its tail is heavy, few do not tell its shape
 _STEPS = 20  # of Newton's method
 _CLOSE = 0.02  # SDs from the moments asked for: beyond, the first placement stays
-_DRAWN: FloatArray = np.linspace(-6.0, 6.0, 301)  # normal quantiles of the pooled distribution
 
 
 def _levels(nodes: int) -> FloatArray:
@@ -45,26 +43,25 @@ class Points:
     cell: IntArray
 
 
-def refill(cells: Cells, points: Points, lower: float) -> Points:
-    """The points, with those of cells that can take the pooled shape placed anew.
+def refill(cells: Cells, points: Points, shape: Shape) -> Points:
+    """The points, with those of cells that can take the shape placed anew.
 
     Examples
     --------
     >>> from unpooled.maths.lattice import Lattice, LatticeTable
     >>> table = LatticeTable(np.array([0.0]), [10, 10], [-1.0, 1.0], [0.5, 0.5])
     >>> points = Points(np.linspace(-2, 2, 20), np.ones(20), np.repeat([0, 1], 10))
-    >>> filled = refill(Cells.of([table], Lattice(1.0)), points, -np.inf)
+    >>> t = np.linspace(-3.0, 3.0, 50)
+    >>> filled = refill(Cells.of([table], Lattice(1.0)), points, Shape(t, t, np.ones(50)))
     >>> [round(float(np.average(filled.values[filled.cell == i], weights=filled.weights[
     ...     filled.cell == i])), 6) for i in (0, 1)]
     [-1.0, 1.0]
     """
-    single = (cells.sd != 0) & (cells.low < cells.high)
-    own = single[points.cell]
-    if len(np.unique(points.values[own])) < _FEWEST:
-        return points
-    nodes = _nodes(cells, *_pooled(points.values[own], points.weights[own], lower))
+    nodes = _nodes(cells, shape)
     scale = np.sqrt(np.maximum(_SHARES @ (nodes**2).T - (_SHARES @ nodes.T) ** 2, 0.0))
-    varied = np.flatnonzero(single & _known(cells) & (scale > 1e-9 * np.abs(nodes).max(axis=1)))
+    varied = np.flatnonzero(
+        cells.several & _known(cells) & (scale > 1e-9 * np.abs(nodes).max(axis=1))
+    )
     mean = np.where(np.isnan(cells.mean), _SHARES @ nodes.T, cells.mean)[varied]
     v = (nodes[varied] - mean[:, None]) / scale[varied, None]
     shares, close = _tilt(v, (cells.sd[varied] / scale[varied]) ** 2)
@@ -77,24 +74,11 @@ def refill(cells: Cells, points: Points, lower: float) -> Points:
     )
 
 
-def _pooled(values: FloatArray, weights: FloatArray, lower: float) -> tuple[FloatArray, FloatArray]:
-    """Normal quantiles and values of the smooth pooled distribution."""
-    from scipy.special import ndtr
-
-    order = np.argsort(values, kind="stable")
-    values, weights = values[order], weights[order]
-    curve = fit_curve(values, weights, levels_for(weights.sum()), lower)
-    p = ndtr(_DRAWN)
-    error = np.sqrt(p * (1 - p) / weights.sum())
-    drawn = limited_translation(curve.quantile(p), curve.kept_at(p), error, p, values, weights)
-    return _DRAWN, np.maximum.accumulate(drawn)
-
-
-def _nodes(cells: Cells, t: FloatArray, drawn: FloatArray) -> FloatArray:
+def _nodes(cells: Cells, shape: Shape) -> FloatArray:
     """Points of the pooled distribution within each cell, a row per cell."""
     from scipy.special import ndtr, ndtri
 
-    rising = drawn + 1e-12 * np.abs(drawn).max() * np.arange(len(drawn))
+    t, rising = shape.t, shape.values
     low, high = (ndtr(np.interp(limit, rising, t)) for limit in (cells.low, cells.high))
     low, high = np.where(np.isinf(cells.low), 0.0, low), np.where(np.isinf(cells.high), 1.0, high)
     levels = low[:, None] + (high - low)[:, None] * _MIDDLES

@@ -144,7 +144,7 @@ def fit_curve(values: FloatArray, weights: FloatArray, levels: int, lower: float
     array([150.5])
     """
     people = float(weights.sum())
-    quantiles = np.interp((np.arange(levels) + 0.5) / levels, middles(weights), values)
+    quantiles = even_quantiles(values, weights, levels)
     scale = WorkingScale.of(quantiles, lower)
     plot = _QQPlot.of(levels)
     z = scale.forth(quantiles)
@@ -216,6 +216,11 @@ def _natural_bends(t: FloatArray) -> FloatArray:
         left[i, i - 1 : i + 2] = h[i - 1] / 6, (h[i - 1] + h[i]) / 3, h[i] / 6
         right[i, i - 1 : i + 2] = 1 / h[i - 1], -1 / h[i - 1] - 1 / h[i], 1 / h[i]
     return np.asarray(np.linalg.solve(left, right))
+
+
+def even_quantiles(values: FloatArray, weights: FloatArray, levels: int) -> FloatArray:
+    """Quantiles of weighted, ascending values at so many equal steps of probability."""
+    return np.interp((np.arange(levels) + 0.5) / levels, middles(weights), values)
 
 
 def levels_for(people: float) -> int:

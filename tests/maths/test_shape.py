@@ -1,0 +1,115 @@
+"""The shape of all cells together, against distributions that SciPy knows."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.cells import Cells
+from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table
+from unpooled.maths.shape import Shape, fit_shape
+
+P = np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98])
+SIZES = (56, 81, 92, 109, 126, 133, 137, 143, 307, 316)  # ten centers, 1500 people
+
+
+def shape_of(tables: list[LatticeTable], lattice: Lattice, people: FloatArray) -> Shape:
+    return fit_shape(Cells.of(tables, lattice), np.sort(people), np.ones(len(people)), -np.inf)
+
+
+def expected(distribution: "stats.rv_frozen", sizes: tuple[int, ...]) -> list[FloatArray]:
+    """People of each center where their expected quantiles are."""
+    return [distribution.ppf((np.arange(n) + 0.5) / n) for n in sizes]
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        stats.norm(3.0, 2.0),
+        stats.uniform(-5.0, 1.0),
+        stats.expon(1.0),
+        stats.beta(5, 1),
+        stats.lognorm(0.8),
+        stats.t(5),
+    ],
+    ids=["normal", "uniform", "exponential", "beta 5 1", "lognormal", "t5"],
+)
+def test_it_is_the_distribution_that_people_come_from(distribution: "stats.rv_frozen") -> None:
+    lattice = Lattice(step=0.1 * float(distribution.std()))
+    centers = expected(distribution, SIZES)
+    shape = shape_of(
+        [lattice_table(x, lattice, 20) for x in centers], lattice, np.concatenate(centers)
+    )
+    found = distribution.cdf(shape.quantile(P))
+    errors = (found - P) / np.sqrt(P * (1 - P) / sum(SIZES))
+    assert np.abs(errors).max() < 0.7
+
+
+def test_a_hard_edge_that_nobody_declared_shows_in_mean_and_sd() -> None:
+    """Hardly anybody of ten cells of twenty may stand outside of a uniform distribution."""
+    random = np.random.default_rng(1)
+    centers = [np.sort(random.random(n)) for n in SIZES]
+    lattice = Lattice(step=0.05)
+    outside = {}
+    for moments in ("tails", "none"):
+        tables = [lattice_table(x, lattice, 20, moments) for x in centers]
+        shape = shape_of(tables, lattice, np.concatenate(centers))
+        outside[moments] = stats.norm.cdf(np.interp(0.0, shape.values, shape.t))
+    assert outside["tails"] < 0.003
+    assert outside["none"] > 2 * outside["tails"]
+
+
+def test_each_tail_has_a_shape_of_its_own() -> None:
+    """A hard edge on the left does not make the right tail end."""
+    centers = expected(stats.pareto(3.0), SIZES)
+    lattice = Lattice(step=0.05)
+    shape = shape_of(
+        [lattice_table(x, lattice, 20) for x in centers], lattice, np.concatenate(centers)
+    )
+    low, high = shape.quantile(np.array([0.005, 0.99]))
+    assert low == pytest.approx(stats.pareto(3.0).ppf(0.005), abs=0.002)
+    assert high == pytest.approx(stats.pareto(3.0).ppf(0.99), rel=0.1)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    power=st.integers(-6, 6),
+    shift=st.integers(-1000, 1000),
+)
+def test_it_moves_and_stretches_with_the_data(seed: int, power: int, shift: int) -> None:
+    x = np.sort(np.random.default_rng(seed).gamma(3.0, size=150))
+    scale = 2.0**power
+    one = shape_of([lattice_table(x, Lattice(0.25), 10)], Lattice(0.25), x)
+    y = scale * (x + shift / 4)
+    moved = Lattice(0.25 * scale)
+    other = shape_of([lattice_table(y, moved, 10)], moved, y)
+    assert np.allclose(other.quantile(P), scale * (one.quantile(P) + shift / 4), rtol=1e-4)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    kind=st.sampled_from(["normal", "standard_cauchy", "exponential"]),
+    told=st.sampled_from(["all", "tails", "none"]),
+)
+def test_it_rises_and_keeps_at_most_the_sampling_variance(seed: int, kind: str, told: str) -> None:
+    random = np.random.default_rng(seed)
+    centers = [np.sort(getattr(random, kind)(size=n)) for n in (30, 70, 200)]
+    tables = [lattice_table(x, Lattice(0.1), 10, told) for x in centers]  # type: ignore[arg-type]
+    shape = shape_of(tables, Lattice(0.1), np.concatenate(centers))
+    assert (np.diff(shape.values) > 0).all()
+    assert (np.diff(shape.t) > 0).all()
+    assert (shape.kept >= 0).all()
+    assert (shape.kept <= 1).all()
+
+
+def test_of_very_many_centers_some_tell_the_shape() -> None:
+    random = np.random.default_rng(3)
+    centers = [np.sort(random.gamma(4.0, size=500)) for _ in range(300)]
+    lattice = Lattice(0.2)
+    everybody = np.sort(np.concatenate(centers))
+    tables = [lattice_table(x, lattice, 10) for x in centers]
+    found = shape_of(tables, lattice, everybody[::50]).quantile(P)
+    truth = stats.gamma(4.0).ppf(P)
+    assert np.allclose(stats.gamma(4.0).cdf(found), stats.gamma(4.0).cdf(truth), atol=0.01)
