@@ -6,11 +6,11 @@ exp η(t), so that it always rises:
     η(t) = a + b·t + c₋·min(t, 0)² + c₊·max(t, 0)² + w(t),   w a Wiener process of variance τ.
 
 η = 0 is the normal distribution, b skews it, c = −½ is a hard edge (the uniform distribution has
-one on either side) and c > 0 a heavy tail: each tail has a number of its own. The counts of a center's cells are
-multinomial; mean and SD of a cell are about normal around those of the distribution within it. Of
-both the scores are linear in η near any curve, so Fisher's scoring [1]_ finds the posterior; prior
-variances are averaged over a grid by their evidence [2]_. Unlike people placed by guess, this
-counts a cell of twenty people for what it tells: a count, a mean and an SD.
+one on either side) and c > 0 a heavy tail: each tail has a number of its own. The counts of a
+center's cells are multinomial; mean and SD of a cell are about normal around those of the
+distribution within it. Of both the expected values are linear in η near any curve, so Fisher's
+scoring [1]_ finds the posterior; priors are averaged by their evidence [2]_. Unlike people placed
+by guess, this counts a cell of twenty people for what it tells: a count, a mean and an SD.
 
 References
 ----------
@@ -223,7 +223,10 @@ class _Posterior:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Cells in units of x; `people` is how many their center has, `total` all centers."""
+    """Cells in units of x, each center's outer ones open, as a curve may leave declared limits.
+
+    `people` is how many the center of a cell has, `total` all centers.
+    """
 
     low: FloatArray
     high: FloatArray
@@ -237,13 +240,14 @@ class _Seen:
     def of(cells: Cells, unit: _Unit) -> "_Seen":
         few = max(1, int(cells.several.sum()) // _MOST_CELLS)
         i: IntArray = np.flatnonzero(cells.several & (cells.center % few == 0))
-        count = cells.count[i].astype(np.float64)
-        people: FloatArray = np.bincount(cells.center[i], count).astype(np.float64)
-        low, high, mean = (
-            (part[i] - unit.location) / unit.size for part in (cells.low, cells.high, cells.mean)
-        )
-        sd = cells.sd[i] / unit.size
-        return _Seen(low, high, count, people[cells.center[i]], mean, sd, float(count.sum()))
+        center, count = cells.center[i], cells.count[i].astype(np.float64)
+        people: FloatArray = np.bincount(center, count).astype(np.float64)
+        change = center[1:] != center[:-1]
+        first, last = np.append(True, change), np.append(change, True)
+        low = np.where(first, -np.inf, (cells.low[i] - unit.location) / unit.size)
+        high = np.where(last, np.inf, (cells.high[i] - unit.location) / unit.size)
+        mean, sd = (cells.mean[i] - unit.location) / unit.size, cells.sd[i] / unit.size
+        return _Seen(low, high, count, people[center], mean, sd, float(count.sum()))
 
     def information(self, curve: _Curve) -> tuple[FloatArray, FloatArray]:
         """Fisher's information about the coefficients, and the score."""
