@@ -45,7 +45,10 @@ _CLOSE = 0.05  # in η: the next step would be smaller
 _LONGEST = 1.5  # step in η
 _STEEP = (-8.0, 5.0)  # η stays between
 _NARROW = 4  # grid points: the moments of narrower cells say nothing about the shape
-_PEAKED = 0.02  # the least variance of a cell's squares that its skewness leaves
+_FLAT = 1e-3  # the same, in SDs of the quantiles
+_PEAKED = 0.02  # of its own size is the least variance of a square that its skewness leaves
+_SHRUNKEN = 0.05  # of its SD is the least that a curve may leave to a cell: else it is off
+_FAR = 1000.0  # SDs of the quantiles: beyond, there is no shape
 _MOST_CELLS = 5000  # that are looked at: enough to know a shape
 _FIRST_LEVELS = 100  # between which the first slopes are taken
 _SHRUNK = 0.1  # prior precision of the waves in the first curve
@@ -156,8 +159,8 @@ class _Unit:
     @staticmethod
     def of(quantiles: FloatArray, values: FloatArray) -> "_Unit":
         median, size = float(np.median(quantiles)), float(quantiles.std())
-        ends = (3 * (float(end) - median) / size for end in (values[0], values[-1]))
-        return _Unit(median, size, (next(ends), next(ends)))
+        low, high = np.clip(3 * (values[[0, -1]] - median) / size, -_FAR, _FAR).tolist()
+        return _Unit(median, size, (low, high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +260,8 @@ class _Seen:
         weight = self.people / np.maximum(share, seen / 2)  # an empty-looking cell has its people
         information = (rows * weight[:, None]).T @ rows
         score = rows.T @ (weight * (seen - share))
-        told = np.flatnonzero(~np.isnan(self.mean) & (limits.end - limits.start >= _NARROW))
+        wide = (limits.end - limits.start >= _NARROW) & ~(self.high - self.low < _FLAT)
+        told = np.flatnonzero(~np.isnan(self.mean) & wide)
         if len(told):
             more, further = self._moments(curve, limits, told)
             information, score = information + more, score + further
@@ -275,7 +279,8 @@ class _Seen:
 
         mass, *raw = (within(_NORMAL * curve.x**power) for power in range(5))
         mean, second, third, fourth = (moment / mass for moment in raw)
-        sd = np.sqrt(np.maximum(second - mean**2, 1e-12))
+        least = np.maximum(_SHRUNKEN * np.nan_to_num(self.sd[told]), 1e-6)
+        sd = np.maximum(np.sqrt(np.maximum(second - mean**2, 0.0)), least)
         skew = (third - 3 * mean * second + 2 * mean**3) / sd**3
         tail = (fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4) / sd**4 - 1
         moved = (_NORMAL * curve.rise)[:, None] * curve.effect
@@ -292,7 +297,7 @@ class _Seen:
         off = (self.mean[told] - mean) / sd
         square = (self.sd[told] / sd) ** 2 + off**2 - 1
         known = ~np.isnan(square)
-        free = np.maximum(tail - skew**2, _PEAKED)  # variance of the square given the mean
+        free = np.maximum(tail - skew**2, _PEAKED * (1 + skew**2))  # the square's, given the mean
         n = self.count[told]
         on_mean = n * np.where(known, 1 + skew**2 / free, 1.0)
         both, on_square = n * np.where(known, -skew / free, 0.0), n * np.where(known, 1 / free, 0.0)
@@ -323,10 +328,10 @@ class _Limits:
         for limit in (seen.low, seen.high):
             t = np.interp(limit, curve.x, _T)
             at = (t + _END) / _STEP
-            open_ = np.isinf(limit)
             places.append(at)
-            levels.append(np.where(open_, limit > 0, ndtr(t)))
-            flow = np.where(open_, 0.0, _at(at, density))
+            levels.append(np.where(np.isinf(limit), limit > 0, ndtr(t)))
+            reached = (limit > curve.x[0]) & (limit < curve.x[-1])
+            flow = np.where(reached, _at(at, density), 0.0)
             flows.append(flow[:, None] * _at(at, curve.effect))
         share = np.maximum(levels[1] - levels[0], 0.1 / seen.people)
         return _Limits(places[0], places[1], share, flows[0], flows[1])
