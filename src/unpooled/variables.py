@@ -71,7 +71,7 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         Examples
         --------
         >>> Variable().follow_up_lattice(14, 60.0).atoms
-        (60.0,)
+        (0.0, 60.0)
         """
         atoms = sorted({atom for atom in self.atoms if 0 <= atom < horizon} | {horizon})
         return public_lattice(scale, self.resolution, 0.0, horizon, atoms)

@@ -117,6 +117,34 @@ def test_a_declared_atom_has_a_cell_of_its_own() -> None:
     assert (table.edges[at], table.counts[at], table.means[at]) == (1.37, 30, 1.37)
 
 
+@pytest.mark.parametrize("declared", [{"lower": 0.0}, {"atoms": (0.0,)}])
+def test_k_people_at_a_limit_or_atom_keep_a_cell_of_their_own(
+    declared: dict[str, float | tuple[float, ...]],
+) -> None:
+    """Two people beside 16 zeros join the larger cell on their other side."""
+    x = np.concatenate((np.zeros(16), np.linspace(0.05, 4.0, 40)))
+    table = lattice_table(x, public_lattice(1.0, **declared), 10, "tails")  # type: ignore[arg-type]
+    assert table.counts[0] == 16
+    assert (table.means[0], table.sds[0]) == (0.0, 0.0)
+    assert table.counts.min() >= 10
+
+
+def test_fewer_than_k_people_at_a_limit_are_not_told_apart() -> None:
+    x = np.concatenate((np.zeros(9), np.linspace(0.05, 4.0, 40), np.full(9, 5.0)))
+    table = lattice_table(x, public_lattice(1.0, lower=0.0, upper=5.0), 10)
+    assert table.counts.min() >= 10
+    assert (table.sds > 0).all()
+
+
+@given(st.lists(st.sampled_from([0.0, 0.0, 0.3, 1.0, 2.5, 5.0]), min_size=20, max_size=80))
+def test_cells_beside_atoms_have_k_people_too(values: list[float]) -> None:
+    x = np.sort(values)
+    table = lattice_table(x, public_lattice(1.0, lower=0.0, upper=5.0, atoms=(1.0,)), 10)
+    assert table.counts.min() >= 10
+    assert table.people == len(x)
+    assert (table.counts[0] == (x == 0).sum()) == (10 <= (x == 0).sum() < len(x))
+
+
 def test_tails_and_none_tell_less() -> None:
     x, lattice = np.arange(100.0), Lattice(1.0)
     tails, none = (lattice_table(x, lattice, 10, moments) for moments in ("tails", "none"))

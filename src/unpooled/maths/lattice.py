@@ -68,7 +68,8 @@ def public_lattice(
     """The lattice for a variable with this scale (its SD, roughly known) or resolution.
 
     The step is the number 1, 2 or 5 times a power of ten nearest to a tenth of the scale; with a
-    resolution a whole multiple of that. Without a scale it is the resolution itself.
+    resolution a whole multiple of that. Without a scale it is the resolution itself. Limits are
+    atoms: many people may stand there, as with zeros.
 
     Examples
     --------
@@ -90,8 +91,14 @@ def public_lattice(
         resolution,
         -math.inf if lower is None else lower,
         math.inf if upper is None else upper,
-        tuple(atoms),
+        tuple(atoms) if resolution is not None else _with_limits(atoms, lower, upper),
     )
+
+
+def _with_limits(
+    atoms: Sequence[float], lower: float | None, upper: float | None
+) -> tuple[float, ...]:
+    return tuple(sorted({*atoms, *(limit for limit in (lower, upper) if limit is not None)}))
 
 
 def nice_number(step: float) -> float:
@@ -194,7 +201,7 @@ def table_at(
     array([13, 27])
     """
     ends = np.concatenate((np.searchsorted(values, edges, "right"), [len(values)]))
-    kept, counts = _merge(np.diff(ends, prepend=0), k)
+    kept, counts = _merge(np.diff(ends, prepend=0), k, _atoms_alone(edges, lattice))
     edges = edges[kept]
     told = np.flatnonzero(telling_cells(edges, lattice.step, moments))
     means, sds = _moments(values, counts, k, told)
@@ -231,14 +238,26 @@ def _candidates(values: FloatArray, lattice: Lattice, ranks: IntArray) -> FloatA
     return edges[(edges >= lattice.lower) & (edges < lattice.upper)]
 
 
-def _merge(counts: IntArray, k: int) -> tuple[IntArray, IntArray]:
-    """Which edges stay, and the counts between them, when small cells join a neighbour."""
+def _atoms_alone(edges: FloatArray, lattice: Lattice) -> npt.NDArray[np.bool_]:
+    """Which cells between these edges hold one atom and nothing else."""
+    limits = np.concatenate(([np.nextafter(lattice.lower, -np.inf)], edges, [lattice.upper]))
+    atom = np.isin(limits[1:], np.array(lattice.atoms))
+    return np.asarray(atom & (limits[:-1] == np.nextafter(limits[1:], -np.inf)))
+
+
+def _merge(counts: IntArray, k: int, atoms: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    """Which edges stay, and the counts between them, when small cells join a neighbour.
+
+    They join the smaller one, but an atom of K people only where there is no other.
+    """
     left, people = list(range(len(counts) - 1)), counts.tolist()
+    apart = (atoms & (counts >= k)).tolist()
     while len(people) > 1 and (least := min(people)) < k:
         i = people.index(least)
-        if i == 0 or (i < len(people) - 1 and people[i + 1] < people[i - 1]):
-            i += 1
+        beside = [j for j in (i - 1, i + 1) if 0 <= j < len(people)]
+        i = max(i, min(beside, key=lambda j: (apart[j], people[j], j)))
         people[i - 1] += people.pop(i)
+        apart[i - 1 : i + 1] = [False]
         left.pop(i - 1)
     return np.array(left, dtype=np.int64), np.array(people, dtype=np.int64)
 
