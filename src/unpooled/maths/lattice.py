@@ -256,8 +256,8 @@ def _merge(counts: IntArray, k: int, atoms: npt.NDArray[np.bool_]) -> tuple[IntA
         i = people.index(least)
         beside = [j for j in (i - 1, i + 1) if 0 <= j < len(people)]
         i = max(i, min(beside, key=lambda j: (apart[j], people[j], j)))
+        apart[i - 1 : i + 1] = [any(apart[i - 1 : i + 1]) and 0 in people[i - 1 : i + 1]]
         people[i - 1] += people.pop(i)
-        apart[i - 1 : i + 1] = [False]
         left.pop(i - 1)
     return np.array(left, dtype=np.int64), np.array(people, dtype=np.int64)
 
