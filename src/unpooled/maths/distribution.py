@@ -34,6 +34,7 @@ class Distribution:
     """What the tables say about everybody; made by `smooth`."""
 
     placed: Placed
+    levels: FloatArray  # of the placed people, one by one
     sizes: FloatArray  # people per center
     lattice: Lattice
     curve: Curve | None  # None where everybody shares a few values
@@ -157,12 +158,11 @@ class Distribution:
 
     def _near(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
         """The quantiles of a smooth distribution, within its limited translation."""
-        values, weights, error = self.placed.values, self.placed.weights, self.standard_error(p)
-        drawn = self._drawn(p, smooth)
-        return limited_translation(drawn, _kept(smooth, p), error, p, values, weights)
+        drawn, kept, error = self._drawn(p, smooth), _kept(smooth, p), self.standard_error(p)
+        return limited_translation(drawn, kept, error, p, self.placed.values, self.levels)
 
     def _pooled(self, p: FloatArray) -> FloatArray:
-        return np.interp(p, middles(self.placed.weights), self.placed.values)
+        return np.interp(p, self.levels, self.placed.values)
 
     def _drawn(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
         """The quantiles of a smooth distribution, with the shared values in their places."""
@@ -208,4 +208,4 @@ def smooth(tables: Sequence[LatticeTable], lattice: Lattice) -> Distribution:
     edges = np.concatenate([table.edges for table in tables])
     ends = (float(edges.min()), float(edges.max())) if len(edges) else (np.inf, -np.inf)
     sizes = np.array([table.people for table in tables], dtype=np.float64)
-    return Distribution(placed, sizes, lattice, curve, ends)
+    return Distribution(placed, middles(placed.weights), sizes, lattice, curve, ends)

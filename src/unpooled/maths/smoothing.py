@@ -118,19 +118,15 @@ def limited_translation(
     error: FloatArray,
     p: FloatArray,
     values: FloatArray,
-    weights: FloatArray,
+    levels: FloatArray,
 ) -> FloatArray:
-    """The drawn quantiles at p, kept near those of the weighted, ascending values [4]_.
+    """The drawn quantiles at p, kept near those of ascending values at these levels [4]_.
 
     If the model holds, smoothing moves a quantile by √(1 − kept) standard errors. Where it says
     that it gains little, as at a hard edge, it may hence move little.
     """
     reach = _TRANSLATION * np.sqrt(1 - kept) * error
-    edge = 0.1 / weights.sum()
-    levels = middles(weights)
-    low, here, high = (
-        np.interp(np.clip(p + sign * reach, edge, 1 - edge), levels, values) for sign in (-1, 0, 1)
-    )
+    low, here, high = (np.interp(p + sign * reach, levels, values) for sign in (-1, 0, 1))
     return np.clip(np.where(np.isnan(drawn), here, drawn), low, high)
 
 
