@@ -24,7 +24,7 @@ _MOST_CELLS = 5000  # that are looked at: enough to know a shape
 class SeenCells:
     """Cells in units of x, each center's outer ones open, as a curve may leave declared limits.
 
-    `people` is how many the center of a cell has, `total` all centers.
+    `people` is how many the center of a cell has.
     """
 
     low: FloatArray
@@ -33,7 +33,6 @@ class SeenCells:
     people: FloatArray
     mean: FloatArray
     sd: FloatArray
-    total: float
 
     @staticmethod
     def of(cells: Cells, unit: Unit) -> "SeenCells":
@@ -46,7 +45,7 @@ class SeenCells:
         low = np.where(first, -np.inf, (cells.low[i] - unit.location) / unit.size)
         high = np.where(last, np.inf, (cells.high[i] - unit.location) / unit.size)
         mean, sd = (cells.mean[i] - unit.location) / unit.size, cells.sd[i] / unit.size
-        return SeenCells(low, high, count, people[center], mean, sd, float(count.sum()))
+        return SeenCells(low, high, count, people[center], mean, sd)
 
     def information(self, curve: SlopeCurve) -> tuple[FloatArray, FloatArray]:
         """Fisher's information about the coefficients, and the score."""

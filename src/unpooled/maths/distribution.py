@@ -19,11 +19,17 @@ from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.placing import Placed, place
 from unpooled.maths.quantile import check_probabilities
 from unpooled.maths.shape import Shape
-from unpooled.maths.smoothing import Curve, fit_curve, levels_for, limited_translation, middles
+from unpooled.maths.smoothing import (
+    FEWEST,
+    Curve,
+    fit_curve,
+    levels_for,
+    limited_translation,
+    middles,
+)
 
 _TRANSFORMED = 0.4  # of the sampling variance: what choosing a transformation may cost
 _OUTER = 0.1  # the share of people in either tail
-_FEWEST = 10  # different values that can be smoothed
 _GRID = np.linspace(-5.0, 5.0, 401)  # normal quantiles at which the distribution is drawn
 
 BoolArray = npt.NDArray[np.bool_]
@@ -83,6 +89,7 @@ class Distribution:
     def _limits(
         self, p: FloatArray, z: float, smooth: Curve | Shape | None
     ) -> tuple[FloatArray, FloatArray]:
+        """The same by one smooth distribution, z standard errors to either side."""
         shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * _kept(smooth, p))
         reach = z * shortened * self.standard_error(p)
         drawn, pooled = self._drawn(p, smooth), self._pooled(p)
@@ -202,7 +209,7 @@ def smooth(tables: Sequence[LatticeTable], lattice: Lattice) -> Distribution:
     placed = place(tables, lattice)
     single = ~placed.shared
     values, weights = placed.values[single], placed.weights[single]
-    several = len(values) >= _FEWEST and values[0] < values[-1]
+    several = len(values) >= FEWEST and values[0] < values[-1]
     levels = levels_for(float(weights.sum()))
     curve = fit_curve(values, weights, levels, lattice.lower) if several else None
     edges = np.concatenate([table.edges for table in tables])

@@ -23,8 +23,8 @@ from unpooled.maths.cells import Cells, with_moments
 from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.refilling import Points, refill
 from unpooled.maths.shape import Shape, fit_shape
+from unpooled.maths.smoothing import FEWEST
 
-_FEWEST = 10  # different values that have a shape
 _STEEP = 5.0  # how much faster than evenly an extreme cell without a mean may fill up
 _DOMINATED = 0.75  # an SD is withheld when one person carries ½ to 1 of it: the middle
 _SHAPES: FloatArray = np.concatenate((np.linspace(-8, -1.1, 70), np.linspace(-1, 3, 81)))
@@ -126,7 +126,7 @@ def _shape(cells: Cells, points: Points, lower: float) -> Shape | None:
     own = cells.several[points.cell]
     order = np.argsort(points.values[own], kind="stable")
     values, weights = points.values[own][order], points.weights[own][order]
-    if np.count_nonzero(values[1:] > values[:-1]) + 1 < _FEWEST:
+    if np.count_nonzero(values[1:] > values[:-1]) + 1 < FEWEST:
         return None
     return fit_shape(cells, values, weights, lower)
 

@@ -88,10 +88,10 @@ def fit_shape(cells: Cells, values: FloatArray, weights: FloatArray, lower: floa
         move = posterior.mean - theta
         bend = basis() @ move[1:]
         longest = float(np.abs(bend[np.abs(GRID) < 3]).max())
-        theta = theta + move * min(1.0, _LONGEST / longest)
+        theta = theta + move * min(1.0, _LONGEST / max(longest, _CLOSE))
         if longest < _CLOSE:
             break
-    kept = np.clip(posterior.variance(curve) * seen.total, 0.0, 1.0)
+    kept = np.clip(posterior.variance(curve) * seen.count.sum(), 0.0, 1.0)
     curve = SlopeCurve.of(theta, scale, unit)
     inside = (curve.x > unit.inside[0]) & (curve.x < unit.inside[1])
     return Shape(GRID[inside], unit.location + unit.size * curve.x[inside], kept[inside])

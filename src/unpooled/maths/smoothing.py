@@ -25,6 +25,7 @@ import numpy as np
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.yeo_johnson import inverse_or_nan, transform
 
+FEWEST = 10  # different values that can be smoothed
 _FEWEST_LEVELS, _MOST_LEVELS = 10, 150  # of the QQ plot: soon done
 _PEOPLE_PER_LEVEL = 10
 _BOUND_UNIT = 1000.0  # medians are so many units above a declared limit: Yeo-Johnson is Box-Cox
