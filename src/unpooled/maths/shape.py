@@ -32,6 +32,7 @@ from unpooled.maths.smoothing import WorkingScale, even_quantiles, levels_for, m
 _ROUGH: FloatArray = np.logspace(-5, 2, 8)  # τ: from a parametric curve to no smoothing
 _TAILED: FloatArray = np.array([1e-4, 1e-2, 1.0])  # variance of b and c: normal to hard edges
 _LITTLE = 0.01  # evidence of a prior that is left out
+_NONE = 1e-12  # evidence, against the best, of a prior that is not tried again
 _FREE = 1e-6  # prior precision of where the curve is and how steep
 _STEPS = 12
 _CLOSE = 0.05  # in η: the next step would be smaller
@@ -80,11 +81,12 @@ def fit_shape(cells: Cells, values: FloatArray, weights: FloatArray, lower: floa
     scale = WorkingScale.of(quantiles, lower)
     unit = Unit.of(quantiles, values)
     seen = SeenCells.of(cells, unit)
-    theta = _first(values, weights, scale)
+    theta, priors = _first(values, weights, scale), _precisions()
     for _ in range(_STEPS):
         curve = SlopeCurve.of(theta, scale, unit)
         information, score = seen.information(curve)
-        posterior = _Posterior.of(information, score + information @ theta)
+        posterior = _Posterior.of(information, score + information @ theta, priors)
+        priors = posterior.priors
         move = posterior.mean - theta
         bend = basis() @ move[1:]
         longest = float(np.abs(bend[np.abs(GRID) < 3]).max())
@@ -132,10 +134,11 @@ class _Posterior:
     means: FloatArray
     precisions: FloatArray
     weights: FloatArray
+    priors: FloatArray
 
     @staticmethod
-    def of(information: FloatArray, score: FloatArray) -> "_Posterior":
-        prior, size = _precisions(), len(score)
+    def of(information: FloatArray, score: FloatArray, prior: FloatArray) -> "_Posterior":
+        size = len(score)
         bordered = np.empty((len(prior), size + 1, size + 1))  # the root's last row: root⁻¹ score
         bordered[:, :size, :size] = information
         bordered[:, np.arange(size), np.arange(size)] += prior
@@ -149,7 +152,8 @@ class _Posterior:
         weights, precisions = evidence[some] / evidence[some].sum(), bordered[some, :size, :size]
         scores = np.broadcast_to(score[:, None], (len(weights), size, 1))
         means = np.asarray(np.linalg.solve(precisions, scores)[..., 0], dtype=np.float64)
-        return _Posterior(weights @ means, means, precisions, weights)
+        possible = prior[evidence > _NONE]
+        return _Posterior(weights @ means, means, precisions, weights, possible)
 
     def variance(self, curve: SlopeCurve) -> FloatArray:
         """The variance of the level at each grid point, as a share of p(1 − p)."""
