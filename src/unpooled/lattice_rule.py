@@ -8,6 +8,7 @@ import numpy as np
 from unpooled.errors import GateError
 from unpooled.maths.lattice import Lattice, nice_number, rounding, telling_cells
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
+from unpooled.maths.open_cells import OpenScale
 from unpooled.messages import (
     CellMoments,
     CellTable,
@@ -153,8 +154,9 @@ def _judge_moments(table: CellTable, lattice: Lattice, moments: CellMoments) -> 
 
 def _judge_rounding(table: CellTable, lattice: Lattice) -> None:
     """Moments are whole numbers of the cell's unit; one shared value (SD 0) is told as it is."""
-    limits = np.array([lattice.lower, *table.edges, lattice.upper])
+    limits = lattice.limits(np.array(table.edges))
     start, unit = rounding(limits, lattice.step)
+    ends = ~np.isnan(OpenScale.of(limits, lattice.step).unit)
     for cell, (mean, sd) in enumerate(zip(table.means, table.sds, strict=True)):
         if not all(isfinite(x) for x in (mean, sd) if x is not None) or (sd or 0.0) < 0:
             raise GateError("moments must be finite")
@@ -162,6 +164,8 @@ def _judge_rounding(table: CellTable, lattice: Lattice) -> None:
             if table.values[cell] != 0:
                 raise GateError("a value may be told only where enough people share it")
             continue
+        if ends[cell] and max(abs(mean or 0.0), sd or 0.0) > 1:
+            raise GateError("moments of an open cell must be on a scale that ends")
         halves = 2 if sd == unit[cell] / 2 else 1  # what an SD below half a unit is told as
         for value, origin, parts in ((mean, start[cell], 1), (sd, 0.0, halves)):
             if value is not None and not _whole((value - origin) / unit[cell] * parts):

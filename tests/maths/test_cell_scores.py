@@ -11,6 +11,7 @@ from scipy.special import ndtr, ndtri
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cell_scores import SeenCells
 from unpooled.maths.cells import Cells
+from unpooled.maths.open_cells import OpenScale
 from unpooled.maths.slopes import GRID, SlopeCurve, Unit, basis
 from unpooled.maths.smoothing import WorkingScale
 
@@ -39,15 +40,21 @@ def cells_of(curve: SlopeCurve, *, moments: bool) -> Cells:
     parts = []
     for center, edges in enumerate(EDGES):
         limits = np.concatenate(([-np.inf], edges, [np.inf]))
-        for low, high in pairwise(limits.tolist()):
-            own = x[(x > low) & (x <= high)]
+        scales = OpenScale.of(limits, 0.1)
+        for i, (low, high) in enumerate(pairwise(limits.tolist())):
+            scale = scales.at(i)
+            own = scale.forth(x[(x > low) & (x <= high)])
             told = (own.mean(), own.std()) if moments else (np.nan, np.nan)
             levels = ndtr(np.interp([low, high], curve.x, GRID))
             share = (levels[1] if high < np.inf else 1.0) - (levels[0] if low > -np.inf else 0.0)
-            parts.append((low, high, round(PEOPLE * share), *told, center))
-    low_, high_, count, mean, sd, of = (np.array(column) for column in zip(*parts, strict=True))
+            count = round(PEOPLE * share)
+            parts.append((low, high, count, *told, scale.limit, scale.unit, center))
+    low_, high_, counts, mean, sd, *scaled, of = (
+        np.array(part) for part in zip(*parts, strict=True)
+    )
     points = np.ones(len(parts), dtype=np.int64)
-    return Cells(low_, high_, count, mean, sd, of, points, np.cumsum(points) - points)
+    first, scale = np.cumsum(points) - points, OpenScale(scaled[0], scaled[1])
+    return Cells(low_, high_, counts, mean, sd, scale, of, points, first)
 
 
 @given(seed=st.integers(0, 1000))

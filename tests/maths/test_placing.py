@@ -20,9 +20,9 @@ def test_people_in_each_cell_have_its_moments(seed: int, family: str) -> None:
     cell = np.searchsorted(table.edges, placed.values)
     weight = np.bincount(cell, placed.weights)
     np.testing.assert_allclose(weight, table.counts)
-    mean = np.bincount(cell, placed.weights * placed.values) / weight
+    mean = np.bincount(cell, placed.weights * placed.scaled) / weight
     np.testing.assert_allclose(mean, table.means, atol=1e-9)
-    spread = np.sqrt(np.bincount(cell, placed.weights * (placed.values - mean[cell]) ** 2) / weight)
+    spread = np.sqrt(np.bincount(cell, placed.weights * (placed.scaled - mean[cell]) ** 2) / weight)
     told = ~np.isnan(table.sds)
     assert np.median(np.abs(spread[told] / table.sds[told] - 1)) < 0.02
 

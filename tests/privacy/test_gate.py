@@ -174,7 +174,7 @@ def cells(
 ) -> LatticeTables:
     """Tables on the lattice of tenths of 2, from 0 on; units: 1/50 of outer cells, 1/10 of inner.
 
-    The last cell is open, and takes the width of its neighbour.
+    The last cell is open: its moments are those of v, in units of 1/1600.
     """
     nothing = (None,) * len(counts)
     columns = dict.fromkeys(("means", "sds", "values", "dominated"), nothing)
@@ -189,6 +189,16 @@ def first_cell(mean: float | None, sd: float | None, values: int = 8, one: bool 
         "sds": (sd, None),
         "values": (values, None),
         "dominated": (one, None),
+    }
+
+
+def last_cell(mean: float, sd: float) -> Any:
+    """What a table of two cells tells of the last."""
+    return {
+        "means": (None, mean),
+        "sds": (None, sd),
+        "values": (None, 8),
+        "dominated": (None, False),
     }
 
 
@@ -237,9 +247,13 @@ LEGAL: list[tuple[Question, Aggregate]] = [
     (LATTICE, cells(10, 10, **first_cell(0.52, 0.3))),
     (LATTICE, cells(10, 10, **first_cell(0.52, 0.01))),  # half a unit stands for less
     (LATTICE, cells(10, 10, **first_cell(0.123, 0.0, values=0))),  # one value, shared by all
+    (LATTICE, cells(10, 10, **last_cell(0.125, 0.1))),
 ]
 
 ILLEGAL: list[tuple[Question, Aggregate, str]] = [
+    (LATTICE, cells(10, 10, **last_cell(0.1255, 0.1)), "rounded"),
+    (LATTICE, cells(10, 10, **last_cell(5.0, 0.1)), "a scale that ends"),
+    (LATTICE, cells(10, 10, **last_cell(0.125, 2.0)), "a scale that ends"),
     (FOLLOW_UP, moments(n=9), "at least 10"),
     (FOLLOW_UP, survival(events=(10,), censored=(11,)), "not asked for"),
     (SURVIVAL, survival(events=(10, 9), censored=(11,)), "at least 10"),

@@ -12,6 +12,7 @@ from unpooled.keys import CenterKey
 from unpooled.maths import lattice as lattices
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice import Lattice, public_lattice
+from unpooled.maths.open_cells import OpenScale
 from unpooled.messages import (
     Answer,
     CellTable,
@@ -39,6 +40,12 @@ def table(values: FloatArray, **facts: Any) -> CellTable:
     said = ask(pl.DataFrame({"v": values}), **facts).aggregate
     assert isinstance(said, LatticeTables)
     return said.groups[0].tables[0]
+
+
+def outer(table: lattices.LatticeTable, scale: float, *, last: bool = False) -> OpenScale:
+    """The scale of its first or last cell, which everybody can work out."""
+    lattice = public_lattice(scale)
+    return OpenScale.of(lattice.limits(table.edges), lattice.step).at(-1 if last else 0)
 
 
 def people(n: int, seed: int = 1) -> FloatArray:
@@ -99,32 +106,55 @@ def test_the_mean_of_an_outer_cell_with_two_values_is_a_count_and_is_withheld(
     assert (told.means[0], told.sds[0]) == (None, None)
     monkeypatch.setattr(lattices, "telling_values", lambda *_: 8)  # the rule taken out
     free = lattices.lattice_table(FEW, public_lattice(20.0), 10, "tails")
-    assert round(13 * (2 - float(free.means[0])) / 101) == 4  # how many have the smaller value
+    two, ninety_nine = outer(free, 20.0).forth(np.array([2.0, -99.0]))
+    assert round(13 * (free.means[0] - two) / (ninety_nine - two)) == 4  # so many have the smaller
 
 
 def test_a_mean_never_speaks_for_two_people_among_many_alike(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Forty people have a 0 and two a value below: 42 times the mean is the sum of the two."""
-    values = np.sort(np.concatenate(([-700.0, -500.0], np.zeros(40), people(40))))
+    values = np.sort(np.concatenate(([-70.0, -50.0], np.zeros(40), people(40))))
     told = table(values, scale=20.0)
     assert (told.counts[0], told.values[0], told.means[0]) == (42, 1, None)
     monkeypatch.setattr(lattices, "telling_values", lambda *_: 8)
-    mean = float(lattices.lattice_table(values, public_lattice(20.0), 10, "tails").means[0])
-    assert 42 * mean == pytest.approx(-1200, abs=25)
+    free = lattices.lattice_table(values, public_lattice(20.0), 10, "tails")
+    two = outer(free, 20.0).forth(np.array([-70.0, -50.0, 0.0]))
+    assert 42 * free.means[0] - 40 * two[2] == pytest.approx(two[0] + two[1], abs=0.02)
 
 
 def test_the_sd_of_an_outer_cell_never_gives_the_extreme_person_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One person far outside carries the SD: n people alike and one give the maximum."""
-    values = np.append(people(100), 400.0)
+    values = np.concatenate((people(100).clip(max=65), np.linspace(66, 66.1, 12), [100.0]))
     told = table(values)
     assert (told.dominated[-1], told.sds[-1]) == (True, None)
     monkeypatch.setattr(lattices, "dominated", lambda _: False)  # the rule taken out
     free = lattices.lattice_table(values, public_lattice(10.0), 10, "tails")
     n, mean, sd = (float(x[-1]) for x in (free.counts, free.means, free.sds))
-    assert mean + sd * np.sqrt(n - 1) == pytest.approx(400, rel=0.01)  # the attack
+    found = outer(free, 10.0, last=True).back(np.array(mean + sd * np.sqrt(n - 1)))  # the attack
+    assert found == pytest.approx(100, rel=0.03)
+
+
+def test_nobody_far_outside_is_located_by_the_moments_of_an_open_cell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three people far outside; none of them dominates. The attack: all others are alike."""
+    values = np.sort(np.append(people(100), [390.0, 400.0, 410.0]))
+
+    def attack() -> float:
+        told = lattices.lattice_table(values, public_lattice(10.0), 10, "tails")
+        n, mean, sd = (float(x[-1]) for x in (told.counts, told.means, told.sds))
+        assert not np.isnan(sd)
+        scale = outer(told, 10.0, last=True)
+        return float(scale.back(np.array(mean + sd * np.sqrt((n - 3) / 3))))
+
+    assert not 200 < attack() < 800
+    monkeypatch.setattr(  # the rule taken out
+        OpenScale, "of", lambda limits, _: OpenScale(*np.full((2, len(limits) - 1), np.nan))
+    )
+    assert attack() == pytest.approx(400, rel=0.02)
 
 
 def test_inner_moments_stay_unless_the_policy_tells_them() -> None:

@@ -30,10 +30,8 @@ def correction(x: Placed, y: Placed, missed: dict[int, float]) -> float:
     Examples
     --------
     >>> cells, told = np.repeat([0, 1], 20), np.zeros(40, int)
-    >>> x, y = (
-    ...     Placed(np.arange(40.0) + s, np.ones(40), cells, np.zeros(40, bool), cells, told)
-    ...     for s in (0, 0.5)
-    ... )
+    >>> v, one, no = np.arange(40.0), np.ones(40), np.zeros(40, bool)
+    >>> x, y = (Placed(a, one, cells, no, cells, told, a) for a in (v, v + 0.5))
     >>> correction(x, y, {0: 20.0, 1: 0.0}) >= 0
     True
     """
@@ -82,7 +80,7 @@ def _left_over(placed: Placed, f: FloatArray) -> FloatArray:
 
     one = np.ones(len(f))
     everywhere = np.ones(len(f), dtype=np.bool_)
-    v = less(placed.values, one, everywhere)
+    v = less(placed.scaled, one, everywhere)
     spread = np.sqrt(np.bincount(cell, weights * v * v, len(people)) / people)
     v = v / np.where(spread > 0, spread, 1.0)[cell]
     square = less(less(v * v, one, everywhere), v, everywhere)

@@ -11,6 +11,7 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.cells import Cells
+from unpooled.maths.open_cells import OpenScale
 from unpooled.maths.slopes import END, GRID, NORMAL, STEP, SlopeCurve, Unit, between, integral
 
 _NARROW = 4  # grid points: the moments of narrower cells say nothing about the shape
@@ -24,7 +25,7 @@ _MOST_CELLS = 5000  # that are looked at: enough to know a shape
 class SeenCells:
     """Cells in units of x, each center's outer ones open, as a curve may leave declared limits.
 
-    `people` is how many the center of a cell has.
+    Mean and SD are on the cell's `scale`. `people` is how many the center of a cell has.
     """
 
     low: FloatArray
@@ -33,6 +34,7 @@ class SeenCells:
     people: FloatArray
     mean: FloatArray
     sd: FloatArray
+    scale: OpenScale
 
     @staticmethod
     def of(cells: Cells, unit: Unit) -> "SeenCells":
@@ -44,8 +46,12 @@ class SeenCells:
         first, last = np.append(True, change), np.append(change, True)
         low = np.where(first, -np.inf, (cells.low[i] - unit.location) / unit.size)
         high = np.where(last, np.inf, (cells.high[i] - unit.location) / unit.size)
-        mean, sd = (cells.mean[i] - unit.location) / unit.size, cells.sd[i] / unit.size
-        return SeenCells(low, high, count, people[center], mean, sd)
+        mean, sd, scale = cells.mean[i], cells.sd[i], cells.scale.at(i)
+        inside = np.isnan(scale.unit)
+        mean = np.where(inside, (mean - unit.location) / unit.size, mean)
+        sd = np.where(inside, sd / unit.size, sd)
+        scale = OpenScale((scale.limit - unit.location) / unit.size, scale.unit / unit.size)
+        return SeenCells(low, high, count, people[center], mean, sd, scale)
 
     def information(self, curve: SlopeCurve) -> tuple[FloatArray, FloatArray]:
         """Fisher's information about the coefficients, and the score."""
@@ -67,12 +73,13 @@ class SeenCells:
     ) -> tuple[FloatArray, FloatArray]:
         """The same from means and SDs, given the counts."""
         least = np.maximum(_SHRUNKEN * np.nan_to_num(self.sd[told]), 1e-6)
-        inner = _Within.of(curve, limits.start[told], limits.end[told], least)
+        scale = self.scale.at(told)
+        inner = _Within.of(_Sums.of(curve, limits.start[told], limits.end[told], scale), least)
         share = limits.share[told, None]
         inflow, outflow = limits.inflow[told] / share, limits.outflow[told] / share
         low, high = (
-            np.where(np.isinf(limit[told]), 0.0, (limit[told] - inner.mean) / inner.sd)[:, None]
-            for limit in (self.low, self.high)
+            ((scale.forth(np.where(np.isinf(limit), 0.0, limit)) - inner.mean) / inner.sd)[:, None]
+            for limit in (self.low[told], self.high[told])
         )
         of_mean = inner.mean_moved + low * inflow - high * outflow
         of_square = inner.square_moved + (low**2 - 1) * inflow - (high**2 - 1) * outflow
@@ -119,11 +126,64 @@ class _Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Within:
-    """A curve within cells, in their own SDs: v = (x − mean)/SD.
+class _Sums:
+    """Integrals over cells under the normal density: of powers 0 to 4 of v, and of what moves v.
 
-    `free` is the variance of v² that v does not explain; the mean of v and of v² move as
-    coefficients do when nobody crosses a limit.
+    v is x, in open cells the cell's own scale; `moved` and `times` are dv and v·dv per coefficient.
+    """
+
+    powers: FloatArray
+    moved: FloatArray
+    times: FloatArray
+
+    @staticmethod
+    def of(curve: SlopeCurve, start: FloatArray, end: FloatArray, scale: OpenScale) -> "_Sums":
+        cells, coefficients = len(start), curve.effect.shape[1]
+        sums = _Sums(*(np.empty((cells, columns)) for columns in (5, coefficients, coefficients)))
+        inside = np.isnan(scale.unit)
+        if inside.any():
+            sums._of_x(curve, start, end, np.flatnonzero(inside))
+        if not inside.all():
+            sums._of_v(curve, start, end, scale)
+        return sums
+
+    def _of_x(self, curve: SlopeCurve, start: FloatArray, end: FloatArray, cells: IntArray) -> None:
+        """Fill in cells between two limits, from integrals up to each grid point."""
+
+        def within(rows: FloatArray) -> FloatArray:
+            total = integral(rows)
+            return between(end[cells], total) - between(start[cells], total)
+
+        moved = (NORMAL * curve.rise)[:, None] * curve.effect
+        self.powers[cells] = within(np.vander(curve.x, 5, increasing=True) * NORMAL[:, None])
+        self.moved[cells], self.times[cells] = within(moved), within(curve.x[:, None] * moved)
+
+    def _of_v(
+        self, curve: SlopeCurve, start: FloatArray, end: FloatArray, scale: OpenScale
+    ) -> None:
+        """Fill in open cells, each with its own v along the grid."""
+        cells = scale.open
+        own, grid = scale.at(cells).at((..., None)), np.arange(len(GRID) - 1)
+        first, last = start[cells, None], end[cells, None]
+        reached = np.clip(np.minimum(last, grid + 1) - np.maximum(first, grid), 0.0, 1.0)
+        weights = np.zeros((len(cells), len(GRID)))
+        weights[:, :-1] += reached
+        weights[:, 1:] += reached
+        weights *= NORMAL * (STEP / 2)
+        v = own.forth(curve.x)
+        moving = weights * (curve.rise * own.slope(curve.x))
+        self.moved[cells], self.times[cells] = moving @ curve.effect, (moving * v) @ curve.effect
+        for power in range(5):
+            self.powers[cells, power] = weights.sum(axis=1)
+            weights *= v
+
+
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """A curve within cells, in their own SDs: (v − mean)/SD, v as in `_Sums`.
+
+    `free` is the variance of its square that it does not explain itself; mean and mean square move
+    as coefficients do when nobody crosses a limit.
     """
 
     mean: FloatArray
@@ -134,23 +194,17 @@ class _Within:
     square_moved: FloatArray
 
     @staticmethod
-    def of(curve: SlopeCurve, start: FloatArray, end: FloatArray, least: FloatArray) -> "_Within":
-        def within(rows: FloatArray) -> FloatArray:
-            total = integral(rows)
-            return between(end, total) - between(start, total)
-
-        mass, *raw = (within(NORMAL * curve.x**power) for power in range(5))
+    def of(sums: _Sums, least: FloatArray) -> "_Within":
+        mass, *raw = sums.powers.T
         mean, second, third, fourth = (moment / mass for moment in raw)
         sd = np.maximum(np.sqrt(np.maximum(second - mean**2, 0.0)), least)
         skew = (third - 3 * mean * second + 2 * mean**3) / sd**3
         tail = (fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4) / sd**4 - 1
-        moved = (NORMAL * curve.rise)[:, None] * curve.effect
-        first, times_x = within(moved), within(curve.x[:, None] * moved)
         return _Within(
             mean,
             sd,
             skew,
             np.maximum(tail - skew**2, _PEAKED * (1 + skew**2)),
-            first / (sd * mass)[:, None],
-            2 * (times_x - mean[:, None] * first) / (sd**2 * mass)[:, None],
+            sums.moved / (sd * mass)[:, None],
+            2 * (sums.times - mean[:, None] * sums.moved) / (sd**2 * mass)[:, None],
         )

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.lattice import Lattice, LatticeTable
+from unpooled.maths.open_cells import OpenScale
 
 _MOST_POINTS = 32  # points that stand for a cell: larger cells get points of more weight
 
@@ -16,7 +17,8 @@ _MOST_POINTS = 32  # points that stand for a cell: larger cells get points of mo
 class Cells:
     """All cells of all centers, between `low` and `high`.
 
-    The pseudo-people of a cell are the `points` entries from `first` on.
+    Mean and SD are on the cell's `scale`. The pseudo-people of a cell are the `points` entries from
+    `first` on.
     """
 
     low: FloatArray
@@ -24,6 +26,7 @@ class Cells:
     count: IntArray
     mean: FloatArray
     sd: FloatArray
+    scale: OpenScale
     center: IntArray
     points: IntArray
     first: IntArray
@@ -40,9 +43,13 @@ class Cells:
         mean = np.concatenate([table.means for table in tables])
         sd = np.concatenate([table.sds for table in tables])
         center = np.repeat(np.arange(len(tables)), [len(table.counts) for table in tables])
+        scales = [OpenScale.of(lattice.limits(table.edges), lattice.step) for table in tables]
+        limit = np.concatenate([scale.limit for scale in scales])
+        unit = np.concatenate([scale.unit for scale in scales])
+        scale = OpenScale(limit, np.where(sd == 0, np.nan, unit))  # one value is told as it is
         low, high, sd = _widened(low, high, mean, sd, lattice.resolution)
         points = np.minimum(count, _MOST_POINTS)
-        return cls(low, high, count, mean, sd, center, points, np.cumsum(points) - points)
+        return cls(low, high, count, mean, sd, scale, center, points, np.cumsum(points) - points)
 
     @property
     def several(self) -> npt.NDArray[np.bool_]:

@@ -2,9 +2,11 @@
 
 Boundaries are points that everybody knows beforehand, so they tell nothing about single people;
 outer cells are open, or end at limits that were declared. A cell carries its count and, by policy,
-its mean and standard deviation, rounded to a share of its width. Two rules withhold moments that
-speak for too few: the standard deviation where one person carries most of it (dominance), and
-moments that could be decoded because the cell holds few different values (resolution guard).
+its mean and standard deviation, rounded to a share of its width; those of open cells are told on a
+scale that ends (`open_cells`), so that nobody far outside can be located. Two rules withhold
+moments that speak for too few: the standard deviation where one person carries most of it
+(dominance), and moments that could be decoded because the cell holds few different values
+(resolution guard).
 """
 
 import math
@@ -18,6 +20,7 @@ import numpy.typing as npt
 from unpooled.maths import large
 from unpooled.maths.arrays import FloatArray, IntArray, read_only
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, squares, telling_values
+from unpooled.maths.open_cells import OpenScale
 
 Moments = Literal["all", "tails", "none"]
 """Which cells tell their mean and SD: all, the wide ones (extreme cells and gaps), none."""
@@ -56,6 +59,10 @@ class Lattice:
     def snap(self, values: FloatArray) -> FloatArray:
         """The nearest points."""
         return self.origin + self.step * np.round((values - self.origin) / self.step)
+
+    def limits(self, edges: FloatArray) -> FloatArray:
+        """The edges of a table between the declared limits."""
+        return np.concatenate(([self.lower], edges, [self.upper]))
 
 
 def public_lattice(
@@ -117,7 +124,8 @@ def nice_number(step: float) -> float:
 class LatticeTable:
     """What one center tells of one group; cell b is (edges[b−1], edges[b]], the outer ones open.
 
-    Means and SDs (with n) are NaN where they are not told.
+    Means and SDs (with n) are NaN where they are not told; those of an open cell are on a scale of
+    its own (`open_cells`), but for one value that all its people share.
     """
 
     edges: FloatArray
@@ -157,7 +165,7 @@ def lattice_table(
     --------
     >>> table = lattice_table(np.arange(40.0), Lattice(step=1.0), k=10)
     >>> table.edges, table.counts, table.means
-    (array([12., 26.]), array([13, 14, 13]), array([ 5.98, 19.49, 33.  ]))
+    (array([12., 26.]), array([13, 14, 13]), array([-0.053125, 19.49    ,  0.0625  ]))
     """
     fewer = 0 if moments == "all" else _FEWER  # `all` is for precision
     return _table(values, lattice, k, moments, least=2 * k, fewer=fewer)
@@ -203,9 +211,13 @@ def table_at(
     ends = np.concatenate((np.searchsorted(values, edges, "right"), [len(values)]))
     kept, counts = _merge(np.diff(ends, prepend=0), k, _atoms_alone(edges, lattice))
     edges = edges[kept]
-    told = np.flatnonzero(telling_cells(edges, lattice.step, moments))
-    means, sds = _moments(values, counts, k, told)
-    limits = np.concatenate(([lattice.lower], edges, [lattice.upper]))
+    limits = lattice.limits(edges)
+    scale = OpenScale.of(limits, lattice.step)
+    means, sds = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
+    ends = np.cumsum(counts)
+    for cell in np.flatnonzero(telling_cells(edges, lattice.step, moments)).tolist():
+        own = values[ends[cell] - counts[cell] : ends[cell]]
+        means[cell], sds[cell] = _told(own, scale.at(cell), k)
     return LatticeTable(edges, counts, *_rounded(limits, lattice.step, means, sds))
 
 
@@ -282,27 +294,18 @@ def telling_cells(edges: FloatArray, step: float, moments: Moments) -> npt.NDArr
     return np.concatenate(([True], gap, [True]))[: len(edges) + 1]
 
 
-def _moments(
-    values: FloatArray, counts: IntArray, k: int, told: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    means, sds = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
-    ends = np.cumsum(counts)
-    for cell in told.tolist():
-        means[cell], sds[cell] = _told(values[ends[cell] - counts[cell] : ends[cell]], k)
-    return means, sds
-
-
-def _told(values: FloatArray, k: int) -> tuple[float, float]:
-    """Mean and SD, as far as the resolution guard and the dominance rule allow."""
+def _told(values: FloatArray, scale: OpenScale, k: int) -> tuple[float, float]:
+    """Mean and SD on the cell's scale, as far as resolution guard and dominance rule allow."""
     if values[0] == values[-1]:  # at least K people share it
         return float(values[0]), 0.0
     different = telling_values(values, k)
     if 0 < different < MEAN_NEEDS:  # the mean would tell how many, or of whom, it speaks
         return math.nan, math.nan
-    mean = float(values.mean())
-    if 0 < different < SD_NEEDS or dominated(values):
+    scaled = scale.forth(values)
+    mean = float(scaled.mean())
+    if 0 < different < SD_NEEDS or dominated(scaled):
         return mean, math.nan
-    return mean, math.sqrt(float(squares(values).mean()))
+    return mean, math.sqrt(float(squares(scaled).mean()))
 
 
 def dominated(values: FloatArray) -> bool:
@@ -312,16 +315,12 @@ def dominated(values: FloatArray) -> bool:
 
 
 def rounding(limits: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
-    """Where each cell's rounding starts, its bounded side, and its unit, a part of its width."""
+    """Where each cell's rounding starts, its lower limit, and its unit, a part of its width."""
     widths = np.diff(limits)
-    bounded = widths[np.isfinite(widths) & (widths > 0)]
-    near = (bounded[0], bounded[-1]) if len(bounded) else (step, step)
-    unit = widths / _PARTS
-    for end, width in ((0, near[0]), (-1, near[1])):
-        unit[end] = (widths[end] if math.isfinite(widths[end]) else width) / _PARTS
-    unit[unit == 0] = step / _PARTS  # a declared limit that is an atom
-    start = np.where(np.isfinite(limits[:-1]), limits[:-1], limits[1:])
-    return np.where(np.isfinite(start), start, 0.0), unit
+    unit = np.where(np.isfinite(widths) & (widths > 0), widths, step)  # a limit may be an atom
+    scale = OpenScale.of(limits, step)
+    unit[scale.open] = (scale.width / scale.unit)[scale.open]
+    return np.where(np.isfinite(widths), limits[:-1], 0.0), unit / _PARTS
 
 
 def _rounded(

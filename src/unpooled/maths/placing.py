@@ -1,9 +1,10 @@
 """Place people inside the cells of released tables, so that their moments are the released ones.
 
 The n people of a cell stand at the levels (i − ½)/n of a distribution with two parameters: a Beta
-distribution between two limits, a generalised Pareto tail [1]_ beyond one, a normal curve where
-there is none. The parameters are such that the mean and SD *of these n people* are those of the
-cell, not those of the distribution they are drawn from: in a heavy tail the two differ much.
+distribution between two limits, a generalised Pareto tail [1]_ beyond one, on the scale of open
+cells, a normal curve where there is none. The parameters are such that the mean and SD *of these n
+people* are those of the cell, not those of the distribution they are drawn from: in a heavy tail
+the two differ much.
 
 References
 ----------
@@ -26,6 +27,8 @@ from unpooled.maths.shape import Shape, fit_shape
 from unpooled.maths.smoothing import FEWEST
 
 _STEEP = 5.0  # how much faster than evenly an extreme cell without a mean may fill up
+_OUTSIDE = 0.8  # v: where a Pareto tail reaches farther, it does not end at 1 as the scale does
+_FARTHEST = 0.99
 _DOMINATED = 0.75  # an SD is withheld when one person carries ½ to 1 of it: the middle
 _SHAPES: FloatArray = np.concatenate((np.linspace(-8, -1.1, 70), np.linspace(-1, 3, 81)))
 
@@ -35,7 +38,8 @@ class Placed:
     """Pseudo-people, ascending: where they are, how many each stands for, and their center.
 
     `shared` marks values that a whole cell shares: atoms. `cells` and `told` say in which cell of
-    the tables each stands and how many moments that cell tells; they are empty for exact values.
+    the tables each stands and how many moments that cell tells, `scaled` are the values of which it
+    tells them; all three are empty for exact values.
     `shape` is the distribution that their cells were refilled with, atoms aside.
     """
 
@@ -45,6 +49,7 @@ class Placed:
     shared: npt.NDArray[np.bool_]
     cells: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     told: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    scaled: FloatArray = field(default_factory=lambda: np.zeros(0))
     shape: Shape | None = None
 
     @property
@@ -64,7 +69,7 @@ class Placed:
             ),
             *(
                 np.split(part[order] if known else part, ends if known else ends * 0)
-                for part in (self.cells, self.told)
+                for part in (self.cells, self.told, self.scaled)
             ),
             strict=True,
         )
@@ -84,11 +89,11 @@ def place(tables: Sequence[LatticeTable], lattice: Lattice, *, refilled: bool = 
 
     Examples
     --------
-    >>> table = LatticeTable(np.array([2.0, 4.0]), [10, 10, 10], [1.2, 3.1, 6.0], [0.6, 0.5, 2.5])
+    >>> table = LatticeTable(np.array([2.0, 4.0]), [10, 10, 10], [1.2, 3.1, 0.1], [0.6, 0.5, 0.1])
     >>> placed = place([table], Lattice(step=1.0, lower=0.0))
-    >>> moments = np.bincount(placed.cells, placed.weights * placed.values) / 10
+    >>> moments = np.bincount(placed.cells, placed.weights * placed.scaled) / 10
     >>> moments.round(6)
-    array([1.2, 3.1, 6. ])
+    array([1.2, 3.1, 0.1])
     """
     cells = Cells.of(tables, lattice)
     cell = np.repeat(np.arange(len(cells.count)), cells.points)
@@ -117,6 +122,7 @@ def place(tables: Sequence[LatticeTable], lattice: Lattice, *, refilled: bool = 
         shared[cell],
         cell,
         cells.told[cell],
+        cells.scale.at(cell).forth(points.values[order]),
         shape,
     )
 
@@ -178,19 +184,31 @@ def _open_cell(cells: Cells, i: int) -> FloatArray:
     low, high = float(cells.low[i]), float(cells.high[i])
     if math.isinf(low) and math.isinf(high):
         return _normal(n, mean, sd)
-    if math.isinf(high):
-        excess = mean - low if mean == mean else _continued(cells, i, i - 1)
-        return low + tail(n, excess, sd)
-    excess = high - mean if mean == mean else _continued(cells, i, i + 1)
-    return (high - tail(n, excess, sd))[::-1]
+    side = 1 if math.isinf(high) else -1
+    excess = abs(mean) if mean == mean else _continued(cells, i, i - side)
+    v = tail(n, excess, sd)
+    if v[-1] > _OUTSIDE:
+        v = _heavy(n, excess, sd)
+    return cells.scale.at(i).back(side * v[::side])
+
+
+def _heavy(n: int, mean: float, sd: float) -> FloatArray:
+    """Beta quantiles on the scale of an open cell, which ends at 1."""
+    from scipy.special import betaincinv
+
+    mean = min(mean, _FARTHEST)
+    total = 1 / mean if math.isnan(sd) else max(mean * (1 - mean) / max(sd, 1e-9) ** 2 - 1, 0.05)
+    levels = (np.arange(n) + 0.5) / n
+    v = betaincinv(mean * total, (1 - mean) * total, levels)
+    return np.asarray(np.minimum(v * mean / v.mean(), _FARTHEST))
 
 
 def _continued(cells: Cells, i: int, neighbour: int) -> float:
-    """The mean excess of an exponential tail that continues the density of its neighbour."""
+    """The mean of an exponential tail that continues the density of its neighbour."""
     width = float(cells.high[neighbour] - cells.low[neighbour])
     if not 0 < width < math.inf:
         raise ValueError("a table of two open cells must tell their means, got none")
-    return width * float(cells.count[i] / cells.count[neighbour])
+    return width / float(cells.scale.unit[i]) * float(cells.count[i] / cells.count[neighbour])
 
 
 def _normal(n: int, mean: float, sd: float) -> FloatArray:

@@ -18,7 +18,6 @@ from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.cells import Cells
 from unpooled.maths.shape import Shape
 
-_BOUNDARIES = 8  # inside an open cell without an SD: its tail is heavy, few do not tell its shape
 _STEPS = 20  # of Newton's method
 _CLOSE = 0.02  # SDs from the moments asked for: beyond, the first placement stays
 
@@ -49,22 +48,22 @@ def refill(cells: Cells, points: Points, shape: Shape) -> Points:
     Examples
     --------
     >>> from unpooled.maths.lattice import Lattice, LatticeTable
-    >>> table = LatticeTable(np.array([0.0]), [10, 10], [-1.0, 1.0], [0.5, 0.5])
+    >>> table = LatticeTable(np.array([0.0]), [10, 10], [-0.1, 0.1], [0.05, 0.05])
     >>> points = Points(np.linspace(-2, 2, 20), np.ones(20), np.repeat([0, 1], 10))
     >>> t = np.linspace(-3.0, 3.0, 50)
-    >>> filled = refill(Cells.of([table], Lattice(1.0)), points, Shape(t, t, np.ones(50)))
-    >>> [round(float(np.average(filled.values[filled.cell == i], weights=filled.weights[
-    ...     filled.cell == i])), 6) for i in (0, 1)]
-    [-1.0, 1.0]
+    >>> cells = Cells.of([table], Lattice(0.1))
+    >>> filled = refill(cells, points, Shape(t, t, np.ones(50)))
+    >>> v = cells.scale.at(filled.cell).forth(filled.values)
+    >>> np.round([np.average(v, weights=filled.weights * (filled.cell == i)) for i in (0, 1)], 6)
+    array([-0.1,  0.1])
     """
     nodes = _nodes(cells, shape)
-    scale = np.sqrt(np.maximum(_SHARES @ (nodes**2).T - (_SHARES @ nodes.T) ** 2, 0.0))
-    varied = np.flatnonzero(
-        cells.several & _known(cells) & (scale > 1e-9 * np.abs(nodes).max(axis=1))
-    )
-    mean = np.where(np.isnan(cells.mean), _SHARES @ nodes.T, cells.mean)[varied]
-    v = (nodes[varied] - mean[:, None]) / scale[varied, None]
-    shares, close = _tilt(v, (cells.sd[varied] / scale[varied]) ** 2)
+    scaled = cells.scale.at((..., None)).forth(nodes)
+    sd = np.sqrt(np.maximum(_SHARES @ (scaled**2).T - (_SHARES @ scaled.T) ** 2, 0.0))
+    varied = np.flatnonzero(cells.several & (sd > 1e-9 * np.abs(scaled).max(axis=1)))
+    mean = np.where(np.isnan(cells.mean), _SHARES @ scaled.T, cells.mean)[varied]
+    v = (scaled[varied] - mean[:, None]) / sd[varied, None]
+    shares, close = _tilt(v, (cells.sd[varied] / sd[varied]) ** 2)
     filled = varied[close]
     kept = ~np.isin(points.cell, filled)
     return Points(
@@ -84,17 +83,6 @@ def _nodes(cells: Cells, shape: Shape) -> FloatArray:
     levels = low[:, None] + (high - low)[:, None] * _MIDDLES
     nodes = np.interp(ndtri(np.clip(levels, 1e-9, 1 - 1e-9)), t, rising)
     return np.asarray(np.clip(nodes, cells.low[:, None], cells.high[:, None]))
-
-
-def _known(cells: Cells) -> npt.NDArray[np.bool_]:
-    """Bounded cells, and open ones that tell an SD or hold many boundaries of other centers.
-
-    An SD is withheld in a heavy tail, and the tilt knows nothing of that.
-    """
-    edges = np.sort(cells.high[np.isfinite(cells.high)])
-    inside = np.searchsorted(edges, cells.high, "left") - np.searchsorted(edges, cells.low, "right")
-    bounded = np.isfinite(cells.high - cells.low)
-    return np.asarray(bounded | ~np.isnan(cells.sd) | (inside >= _BOUNDARIES))
 
 
 def _tilt(v: FloatArray, square: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:

@@ -106,9 +106,10 @@ class Ranks(Message, frozen=True, tag="ranks", tag_field="say"):
 class CellTable(Message, frozen=True):
     """Exact counts of some people on a lattice; cell b is (edges[b-1], edges[b]], outer ones open.
 
-    `means` and `sds` (with n) are None where they are not told. Where they might be, `values` is
-    as in `GroupMoments`, and `dominated` says that one person carries most of the spread; it is
-    False where `values` is 1..7, whatever they are.
+    `means` and `sds` (with n) are None where they are not told; those of open cells are on a scale
+    that ends at -1 and 1 (`maths.open_cells`), unless the SD is 0. Where they might be told,
+    `values` is as in `GroupMoments`, and `dominated` says that one person carries most of the
+    spread; it is False where `values` is 1..7, whatever they are.
     """
 
     edges: tuple[float, ...]
