@@ -6,9 +6,8 @@ from math import isfinite, nextafter
 import numpy as np
 
 from unpooled.errors import GateError
-from unpooled.maths.lattice import Lattice, nice_number, rounding, telling_cells
+from unpooled.maths.lattice import Lattice, nice_number, nowhere, rounding, telling_cells
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
-from unpooled.maths.open_cells import OpenScale
 from unpooled.messages import (
     CellMoments,
     CellTable,
@@ -154,9 +153,9 @@ def _judge_moments(table: CellTable, lattice: Lattice, moments: CellMoments) -> 
 
 def _judge_rounding(table: CellTable, lattice: Lattice) -> None:
     """Moments are whole numbers of the cell's unit; one shared value (SD 0) is told as it is."""
-    limits = lattice.limits(np.array(table.edges))
-    start, unit = rounding(limits, lattice.step)
-    ends = ~np.isnan(OpenScale.of(limits, lattice.step).unit)
+    edges = np.array(table.edges)
+    start, unit = rounding(edges, lattice)
+    low, scale = lattice.limits(edges)[:-1], lattice.open_scale(edges)
     for cell, (mean, sd) in enumerate(zip(table.means, table.sds, strict=True)):
         if not all(isfinite(x) for x in (mean, sd) if x is not None) or (sd or 0.0) < 0:
             raise GateError("moments must be finite")
@@ -164,7 +163,10 @@ def _judge_rounding(table: CellTable, lattice: Lattice) -> None:
             if table.values[cell] != 0:
                 raise GateError("a value may be told only where enough people share it")
             continue
-        if ends[cell] and max(abs(mean or 0.0), sd or 0.0) > 1:
+        if mean is not None and nowhere(edges, lattice):
+            raise GateError("a cell without limits must not tell moments")
+        outwards = 1 if isfinite(low[cell]) else -1
+        if cell in scale.open and not (0 <= outwards * (mean or 0.0) <= 1 and (sd or 0.0) <= 1):
             raise GateError("moments of an open cell must be on a scale that ends")
         halves = 2 if sd == unit[cell] / 2 else 1  # what an SD below half a unit is told as
         for value, origin, parts in ((mean, start[cell], 1), (sd, 0.0, halves)):

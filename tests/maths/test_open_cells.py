@@ -44,6 +44,13 @@ def test_other_cells_are_left_as_they_are() -> None:
     assert scale.open.tolist() == [2]
 
 
+def test_an_atom_is_no_neighbour() -> None:
+    """Else everybody would be as far outside as the scale reaches."""
+    below = np.nextafter(100.0, -np.inf)
+    scale = OpenScale.of(np.array([-np.inf, below, 100.0]), 0.2)
+    assert scale.width[0] == 2.0
+
+
 def test_without_a_neighbour_the_step_gives_the_width() -> None:
     two = OpenScale.of(np.array([-np.inf, 5.0, np.inf]), 0.1)
     assert two.width.tolist() == [1.0, 1.0]
@@ -51,7 +58,7 @@ def test_without_a_neighbour_the_step_gives_the_width() -> None:
     assert one.open.tolist() == []
 
 
-@pytest.mark.parametrize("far", [20.0, 2000.0])
+@pytest.mark.parametrize("far", [20.0, 2000.0, 1e300])
 def test_where_one_person_is_far_outside_hardly_matters(far: float) -> None:
     """The mean of an open cell would move by a hundred widths; its v by a hundredth."""
     x = np.sort(np.random.default_rng(1).normal(size=300))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table
+from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table, public_lattice
 from unpooled.maths.placing import place, tail
 
 
@@ -88,6 +88,23 @@ def test_a_table_without_moments_still_has_tails() -> None:
     two = LatticeTable(np.array([0.0]), np.array([10, 10]), nothing[:2], nothing[:2])
     with pytest.raises(ValueError, match="must tell"):
         place([two], Lattice(1.0))
+
+
+def test_a_table_is_read_on_its_own_lattice() -> None:
+    """Two open cells have the width of ten steps, which another center's lattice does not give."""
+    x = np.sort(np.random.default_rng(2).normal(0, 2, 44))
+    table = lattice_table(x, public_lattice(2.0), 10, "tails")
+    assert len(table.counts) == 2
+    own, other = (place([table], public_lattice(scale)) for scale in (2.0, 0.5))
+    np.testing.assert_array_equal(own.values, other.values)
+
+
+def test_people_far_outside_stand_where_they_are_said_to_be() -> None:
+    means, sds = np.array([-0.1, 0.5, 0.999]), np.array([0.05, 0.3, 0.0005])
+    table = LatticeTable(np.array([0.0, 1.0]), np.full(3, 10), means, sds)
+    placed = place([table], Lattice(0.1), refilled=False)
+    own = placed.cells == 2
+    assert placed.scaled[own].mean() == pytest.approx(0.999, abs=5e-4)
 
 
 def test_no_tables_are_an_error() -> None:

@@ -253,6 +253,7 @@ LEGAL: list[tuple[Question, Aggregate]] = [
 ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (LATTICE, cells(10, 10, **last_cell(0.1255, 0.1)), "rounded"),
     (LATTICE, cells(10, 10, **last_cell(5.0, 0.1)), "a scale that ends"),
+    (LATTICE, cells(10, 10, **last_cell(-0.125, 0.1)), "a scale that ends"),
     (LATTICE, cells(10, 10, **last_cell(0.125, 2.0)), "a scale that ends"),
     (FOLLOW_UP, moments(n=9), "at least 10"),
     (FOLLOW_UP, survival(events=(10,), censored=(11,)), "not asked for"),

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from unpooled import lattice_rule
 from unpooled.analyses import parallel
 from unpooled.center import Center
 from unpooled.keys import CenterKey
@@ -155,6 +156,34 @@ def test_nobody_far_outside_is_located_by_the_moments_of_an_open_cell(
         OpenScale, "of", lambda limits, _: OpenScale(*np.full((2, len(limits) - 1), np.nan))
     )
     assert attack() == pytest.approx(400, rel=0.02)
+
+
+def test_a_cell_without_limits_tells_no_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A narrow band and three people far outside: no edge parts them, and no scale ends."""
+    rows = pl.DataFrame({"v": np.append(people(2000), [390.0, 400.0, 410.0])})
+
+    def attack() -> float | None:
+        said = ask(rows, where="v >= 50.2 and v < 50.6 or v > 300").aggregate
+        assert isinstance(said, LatticeTables)
+        (told,) = said.groups[0].tables
+        (n,), (mean,), (sd,) = told.counts, told.means, told.sds
+        return None if mean is None or sd is None else mean + sd * float(np.sqrt((n - 3) / 3))
+
+    assert attack() is None
+    monkeypatch.setattr(lattices, "nowhere", lambda *_: False)  # the rule taken out
+    with pytest.raises(AssertionError):  # the gate has it, too
+        attack()
+    monkeypatch.setattr(lattice_rule, "nowhere", lambda *_: False)
+    assert attack() == pytest.approx(400, rel=0.01)
+
+
+def test_many_people_at_a_limit_beside_an_open_cell_are_answered_for() -> None:
+    random = np.random.default_rng(4)
+    values = np.sort(np.append(random.normal(90, 1, 14), np.full(15, 100.0)))
+    told = table(values, upper=100.0, scale=2.0)
+    assert told.counts == (14, 15)
+    assert told.means[1] == 100.0
+    assert told.sds[0] is not None
 
 
 def test_inner_moments_stay_unless_the_policy_tells_them() -> None:

@@ -22,7 +22,6 @@ from unpooled.maths.lattice import (
     telling_cells,
 )
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
-from unpooled.maths.open_cells import OpenScale
 from unpooled.maths.placing import place
 from unpooled.messages import (
     EVERYBODY,
@@ -101,7 +100,7 @@ def cell_table(
     telling = tuple(
         telling_values(p, k) if j else None for p, j in zip(people, judged, strict=True)
     )
-    scale = OpenScale.of(lattice.limits(table.edges), lattice.step)
+    scale = lattice.open_scale(table.edges)
     scaled = (scale.at(i).forth(p) for i, p in enumerate(people))
     return CellTable(
         edges=tuple(table.edges.tolist()),
@@ -226,13 +225,13 @@ def read_table(said: CellTable, lattice: Lattice) -> LatticeTable:
         np.array(said.counts),
         np.array([nan if mean is None else mean for mean in said.means]),
         np.array([nan if sd is None else sd for sd in said.sds]),
+        lattice.step,
     )
     limits = lattice.limits(table.edges)
-    scale = OpenScale.of(limits, lattice.step)
-    scaled = ~np.isnan(scale.unit) & (table.sds != 0)
+    scaled = ~np.isnan(lattice.open_scale(table.edges).unit) & (table.sds != 0)
     low = np.where(scaled, np.where(np.isinf(limits[:-1]), -1.0, 0.0), limits[:-1])
     high = np.where(scaled, np.where(np.isinf(limits[1:]), 1.0, 0.0), limits[1:])
-    slack = 1e-9 * lattice.step  # a rounded mean may be a last digit beyond
+    slack = 1e-9 * np.where(scaled, 1.0, lattice.step)  # a rounded mean may be a digit beyond
     if np.any(low > high) or np.any((table.means < low - slack) | (table.means > high + slack)):
         raise ValueError("means must lie in their cells, and cells within the declared limits")
     return table

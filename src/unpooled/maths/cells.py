@@ -1,7 +1,7 @@
 """The cells of all centers' tables side by side, and how many pseudo-people stand for each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ class Cells:
         mean = np.concatenate([table.means for table in tables])
         sd = np.concatenate([table.sds for table in tables])
         center = np.repeat(np.arange(len(tables)), [len(table.counts) for table in tables])
-        scales = [OpenScale.of(lattice.limits(table.edges), lattice.step) for table in tables]
+        scales = [replace(lattice, step=table.step).open_scale(table.edges) for table in tables]
         limit = np.concatenate([scale.limit for scale in scales])
         unit = np.concatenate([scale.unit for scale in scales])
         scale = OpenScale(limit, np.where(sd == 0, np.nan, unit))  # one value is told as it is

@@ -20,8 +20,8 @@ from unpooled.maths.placing import Placed, place
 from unpooled.maths.quantile import check_probabilities
 from unpooled.maths.shape import Shape
 from unpooled.maths.smoothing import (
-    FEWEST,
     Curve,
+    can_smooth,
     fit_curve,
     levels_for,
     limited_translation,
@@ -209,9 +209,8 @@ def smooth(tables: Sequence[LatticeTable], lattice: Lattice) -> Distribution:
     placed = place(tables, lattice)
     single = ~placed.shared
     values, weights = placed.values[single], placed.weights[single]
-    several = len(values) >= FEWEST and values[0] < values[-1]
     levels = levels_for(float(weights.sum()))
-    curve = fit_curve(values, weights, levels, lattice.lower) if several else None
+    curve = fit_curve(values, weights, levels, lattice.lower) if can_smooth(values) else None
     edges = np.concatenate([table.edges for table in tables])
     ends = (float(edges.min()), float(edges.max())) if len(edges) else (np.inf, -np.inf)
     sizes = np.array([table.people for table in tables], dtype=np.float64)

@@ -64,6 +64,10 @@ class Lattice:
         """The edges of a table between the declared limits."""
         return np.concatenate(([self.lower], edges, [self.upper]))
 
+    def open_scale(self, edges: FloatArray) -> OpenScale:
+        """On which scales the cells between these edges tell their moments."""
+        return OpenScale.of(self.limits(edges), self.step)
+
 
 def public_lattice(
     scale: float | None = None,
@@ -125,13 +129,14 @@ class LatticeTable:
     """What one center tells of one group; cell b is (edges[b−1], edges[b]], the outer ones open.
 
     Means and SDs (with n) are NaN where they are not told; those of an open cell are on a scale of
-    its own (`open_cells`), but for one value that all its people share.
+    its own (`open_cells`), but for one value that all its people share. `step` is the lattice's.
     """
 
     edges: FloatArray
     counts: IntArray
     means: FloatArray
     sds: FloatArray
+    step: float = 1.0
 
     def __post_init__(self) -> None:
         counts = np.array(self.counts, dtype=np.int64)
@@ -211,14 +216,15 @@ def table_at(
     ends = np.concatenate((np.searchsorted(values, edges, "right"), [len(values)]))
     kept, counts = _merge(np.diff(ends, prepend=0), k, _atoms_alone(edges, lattice))
     edges = edges[kept]
-    limits = lattice.limits(edges)
-    scale = OpenScale.of(limits, lattice.step)
+    scale = lattice.open_scale(edges)
     means, sds = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     ends = np.cumsum(counts)
     for cell in np.flatnonzero(telling_cells(edges, lattice.step, moments)).tolist():
         own = values[ends[cell] - counts[cell] : ends[cell]]
         means[cell], sds[cell] = _told(own, scale.at(cell), k)
-    return LatticeTable(edges, counts, *_rounded(limits, lattice.step, means, sds))
+    if nowhere(edges, lattice) and sds[0] != 0:
+        means[0] = sds[0] = np.nan
+    return LatticeTable(edges, counts, *_rounded(edges, lattice, means, sds), lattice.step)
 
 
 def _check(values: FloatArray, lattice: Lattice, k: int, moments: Moments, least: int) -> None:
@@ -294,6 +300,11 @@ def telling_cells(edges: FloatArray, step: float, moments: Moments) -> npt.NDArr
     return np.concatenate(([True], gap, [True]))[: len(edges) + 1]
 
 
+def nowhere(edges: FloatArray, lattice: Lattice) -> bool:
+    """Whether a table has no limit at all: its one cell has no scale that ends."""
+    return not len(edges) and math.isinf(lattice.lower) and math.isinf(lattice.upper)
+
+
 def _told(values: FloatArray, scale: OpenScale, k: int) -> tuple[float, float]:
     """Mean and SD on the cell's scale, as far as resolution guard and dominance rule allow."""
     if values[0] == values[-1]:  # at least K people share it
@@ -305,7 +316,8 @@ def _told(values: FloatArray, scale: OpenScale, k: int) -> tuple[float, float]:
     mean = float(scaled.mean())
     if 0 < different < SD_NEEDS or dominated(scaled):
         return mean, math.nan
-    return mean, math.sqrt(float(squares(scaled).mean()))
+    sd = math.sqrt(float(squares(scaled).mean()))
+    return mean, max(sd, math.nextafter(0.0, 1.0))  # 0 says that all share one value
 
 
 def dominated(values: FloatArray) -> bool:
@@ -314,20 +326,21 @@ def dominated(values: FloatArray) -> bool:
     return bool(found.max() > _DOMINANT * found.sum())
 
 
-def rounding(limits: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
+def rounding(edges: FloatArray, lattice: Lattice) -> tuple[FloatArray, FloatArray]:
     """Where each cell's rounding starts, its lower limit, and its unit, a part of its width."""
+    limits = lattice.limits(edges)
     widths = np.diff(limits)
-    unit = np.where(np.isfinite(widths) & (widths > 0), widths, step)  # a limit may be an atom
-    scale = OpenScale.of(limits, step)
+    unit = np.where(np.isfinite(widths) & (widths > 0), widths, lattice.step)  # an atom has none
+    scale = lattice.open_scale(edges)
     unit[scale.open] = (scale.width / scale.unit)[scale.open]
     return np.where(np.isfinite(widths), limits[:-1], 0.0), unit / _PARTS
 
 
 def _rounded(
-    limits: FloatArray, step: float, means: FloatArray, sds: FloatArray
+    edges: FloatArray, lattice: Lattice, means: FloatArray, sds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Moments as multiples of the cell's unit."""
-    start, unit = rounding(limits, step)
+    start, unit = rounding(edges, lattice)
     exact = sds == 0  # an atom, or one value shared by K people or more
     rounded = start + unit * np.round((means - start) / unit)
     spread = np.maximum(unit * np.round(sds / unit), unit / 2)  # 0 means an atom, nothing else

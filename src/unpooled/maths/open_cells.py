@@ -15,6 +15,7 @@ from unpooled.maths.arrays import FloatArray, IntArray
 
 _WIDTHS = 8  # of a normal tail all lie within four, of t3 one in five hundred beyond eight
 _ALONE = 10  # steps: the width where no neighbour has one; a lattice has ten in an SD
+_NARROW = 0.5  # steps: a cell beside an atom is no neighbour
 _FARTHEST = 1 - 1e-6  # v of somebody 5,000 widths outside
 
 
@@ -35,7 +36,7 @@ class OpenScale:
         OpenScale(limit=array([ 0., nan,  2.]), unit=array([16., nan, 16.]))
         """
         widths = np.diff(limits)
-        bounded = widths[np.isfinite(widths) & (widths > 0)]
+        bounded = widths[np.isfinite(widths) & (widths > _NARROW * step)]
         near = (bounded[0], bounded[-1]) if len(bounded) else (_ALONE * step, _ALONE * step)
         limit, unit = np.full(len(widths), np.nan), np.full(len(widths), np.nan)
         for end, inner in ((0, 1), (-1, -2)):
@@ -60,13 +61,12 @@ class OpenScale:
     def forth(self, x: FloatArray) -> FloatArray:
         """v of values, an entry of the scale each; those of other cells are left as they are."""
         z = (x - self.limit) / self.unit
-        return np.where(np.isnan(self.unit), x, z / np.sqrt(1 + z * z))
+        return np.where(np.isnan(self.unit), x, z / np.hypot(1, z))
 
     def slope(self, x: FloatArray) -> FloatArray:
         """How fast v rises with x."""
         z = (x - self.limit) / self.unit
-        risen = 1 + z * z
-        return np.where(np.isnan(self.unit), 1.0, 1 / (risen * np.sqrt(risen) * self.unit))
+        return np.where(np.isnan(self.unit), 1.0, np.hypot(1, z) ** -3 / self.unit)
 
     def back(self, v: FloatArray) -> FloatArray:
         """The values of v.

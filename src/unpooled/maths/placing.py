@@ -2,9 +2,8 @@
 
 The n people of a cell stand at the levels (i − ½)/n of a distribution with two parameters: a Beta
 distribution between two limits, a generalised Pareto tail [1]_ beyond one, on the scale of open
-cells, a normal curve where there is none. The parameters are such that the mean and SD *of these n
-people* are those of the cell, not those of the distribution they are drawn from: in a heavy tail
-the two differ much.
+cells. The parameters are such that the mean and SD *of these n people* are those of the cell, not
+those of the distribution they are drawn from: in a heavy tail the two differ much.
 
 References
 ----------
@@ -24,11 +23,11 @@ from unpooled.maths.cells import Cells, with_moments
 from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.refilling import Points, refill
 from unpooled.maths.shape import Shape, fit_shape
-from unpooled.maths.smoothing import FEWEST
+from unpooled.maths.smoothing import can_smooth
 
 _STEEP = 5.0  # how much faster than evenly an extreme cell without a mean may fill up
-_OUTSIDE = 0.8  # v: where a Pareto tail reaches farther, it does not end at 1 as the scale does
-_FARTHEST = 0.99
+_LONG = 0.8  # v: where a Pareto tail reaches farther, it does not end at 1 as the scale does
+_FAR = 0.99  # v of the farthest first guess, 56 widths outside, unless the mean itself is farther
 _DOMINATED = 0.75  # an SD is withheld when one person carries ½ to 1 of it: the middle
 _SHAPES: FloatArray = np.concatenate((np.linspace(-8, -1.1, 70), np.linspace(-1, 3, 81)))
 
@@ -78,7 +77,9 @@ class Placed:
     def on_grid(self, resolution: float) -> "Placed":
         """The same at multiples of a resolution, where people share values."""
         values = resolution * np.round(self.values / resolution)
-        return replace(self, values=values, shared=np.ones(len(values), dtype=np.bool_))
+        shared = np.ones(len(values), dtype=np.bool_)
+        scaled = np.where(self.scaled == self.values, values, self.scaled)
+        return replace(self, values=values, shared=shared, scaled=scaled)
 
 
 def place(tables: Sequence[LatticeTable], lattice: Lattice, *, refilled: bool = True) -> Placed:
@@ -132,9 +133,10 @@ def _shape(cells: Cells, points: Points, lower: float) -> Shape | None:
     own = cells.several[points.cell]
     order = np.argsort(points.values[own], kind="stable")
     values, weights = points.values[own][order], points.weights[own][order]
-    if np.count_nonzero(values[1:] > values[:-1]) + 1 < FEWEST:
+    if not can_smooth(values):
         return None
-    return fit_shape(cells, values, weights, lower)
+    shape = fit_shape(cells, values, weights, lower)
+    return shape if len(shape.t) > 1 else None
 
 
 def _between_limits(cells: Cells, cell: IntArray, level: FloatArray) -> FloatArray:
@@ -179,45 +181,39 @@ def _slopes(cells: Cells, width: FloatArray) -> FloatArray:
 
 
 def _open_cell(cells: Cells, i: int) -> FloatArray:
-    """A generalised Pareto tail beyond the one limit, or a normal curve where there is none."""
+    """A generalised Pareto tail beyond the one limit, on the cell's own scale.
+
+    Without a mean it is exponential and continues the density of the neighbour.
+    """
     n, mean, sd = int(cells.points[i]), float(cells.mean[i]), float(cells.sd[i])
-    low, high = float(cells.low[i]), float(cells.high[i])
-    if math.isinf(low) and math.isinf(high):
-        return _normal(n, mean, sd)
-    side = 1 if math.isinf(high) else -1
-    excess = abs(mean) if mean == mean else _continued(cells, i, i - side)
-    v = tail(n, excess, sd)
-    if v[-1] > _OUTSIDE:
-        v = _heavy(n, excess, sd)
-    return cells.scale.at(i).back(side * v[::side])
+    side = 1 if math.isinf(cells.high[i]) else -1
+    scale = cells.scale.at(i)
+    if math.isnan(mean):
+        excess = -_continued(cells, i, i - side) * np.log1p(-(np.arange(n) + 0.5) / n)
+        return np.asarray(scale.limit + side * excess[::side])
+    v = tail(n, abs(mean), sd)
+    if v[-1] > _LONG:
+        v = _heavy(n, abs(mean), sd)
+    return scale.back(side * v[::side])
 
 
 def _heavy(n: int, mean: float, sd: float) -> FloatArray:
     """Beta quantiles on the scale of an open cell, which ends at 1."""
     from scipy.special import betaincinv
 
-    mean = min(mean, _FARTHEST)
     total = 1 / mean if math.isnan(sd) else max(mean * (1 - mean) / max(sd, 1e-9) ** 2 - 1, 0.05)
     levels = (np.arange(n) + 0.5) / n
     v = betaincinv(mean * total, (1 - mean) * total, levels)
-    return np.asarray(np.minimum(v * mean / v.mean(), _FARTHEST))
+    return np.asarray(np.minimum(v * mean / v.mean(), max(mean, _FAR)))
 
 
 def _continued(cells: Cells, i: int, neighbour: int) -> float:
     """The mean of an exponential tail that continues the density of its neighbour."""
-    width = float(cells.high[neighbour] - cells.low[neighbour])
+    beside = 0 <= neighbour < len(cells.count) and cells.center[neighbour] == cells.center[i]
+    width = float(cells.high[neighbour] - cells.low[neighbour]) if beside else math.inf
     if not 0 < width < math.inf:
-        raise ValueError("a table of two open cells must tell their means, got none")
-    return width / float(cells.scale.unit[i]) * float(cells.count[i] / cells.count[neighbour])
-
-
-def _normal(n: int, mean: float, sd: float) -> FloatArray:
-    from scipy.special import ndtri
-
-    if math.isnan(mean):
-        raise ValueError("a table of one cell must tell its mean, got none")
-    scores = ndtri((np.arange(n) + 0.5) / n)
-    return np.asarray(mean + (0.0 if math.isnan(sd) else sd) * scores / max(scores.std(), 1e-12))
+        raise ValueError("a table of one or two open cells must tell their means, got none")
+    return width * float(cells.count[i] / cells.count[neighbour])
 
 
 def tail(n: int, mean: float, sd: float) -> FloatArray:

@@ -28,12 +28,12 @@ import numpy as np
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.yeo_johnson import inverse_or_nan, transform
 
-FEWEST = 10  # different values that can be smoothed
+_FEWEST = 10  # different values that can be smoothed
 _FEWEST_LEVELS, _MOST_LEVELS = 10, 150  # of the QQ plot: soon done
 _PEOPLE_PER_LEVEL = 10
 _BOUND_UNIT = 1000.0  # medians are so many units above a declared limit: Yeo-Johnson is Box-Cox
 _LAMBDAS = (-2.0, 4.0)
-_TRANSLATION = 1.2816  # SDs of what smoothing should move a quantile: 80 % of the moves it expects
+_TRANSLATION = 1.2816  # SDs of what smoothing may move a quantile: 80 % of the moves or more
 _VARIANCES: FloatArray = 10.0 ** np.arange(
     -5, 2.01, 0.25
 )  # τ: from a straight line to no smoothing
@@ -83,7 +83,7 @@ class WorkingScale:
 class Curve:
     """The smoothed QQ plot at its knots t, straight beyond them.
 
-    `kept` is the posterior variance there as a share of the sampling variance.
+    `kept` is the mean squared error there as a share of the sampling variance.
     """
 
     scale: WorkingScale
@@ -99,7 +99,7 @@ class Curve:
         return np.asarray(np.interp(ndtri(p), self.t, self.kept))
 
     def quantile(self, p: FloatArray) -> FloatArray:
-        """x at the levels p, by the natural cubic spline: the posterior mean between knots."""
+        """x at the levels p, by the natural cubic spline: the Wiener process between knots."""
         from scipy.special import ndtri
 
         t = ndtri(p)
@@ -126,8 +126,8 @@ def limited_translation(
 ) -> FloatArray:
     """The drawn quantiles at p, kept near those of ascending values at these levels [4]_.
 
-    If the model holds, smoothing moves a quantile by √(1 − kept) standard errors. Where it says
-    that it gains little, as at a hard edge, it may hence move little.
+    If the model holds, smoothing moves a quantile by √(1 − kept) standard errors at most. Where it
+    says that it gains little, as at a hard edge, it may hence move little.
     """
     reach = _TRANSLATION * np.sqrt(1 - kept) * error
     low, here, high = (np.interp(p + sign * reach, levels, values) for sign in (-1, 0, 1))
@@ -220,6 +220,12 @@ def _natural_bends(t: FloatArray) -> FloatArray:
         left[i, i - 1 : i + 2] = h[i - 1] / 6, (h[i - 1] + h[i]) / 3, h[i] / 6
         right[i, i - 1 : i + 2] = 1 / h[i - 1], -1 / h[i - 1] - 1 / h[i], 1 / h[i]
     return np.asarray(np.linalg.solve(left, right))
+
+
+def can_smooth(values: FloatArray) -> bool:
+    """Whether ascending values are enough different ones for a curve, rounding errors aside."""
+    least = 1e-12 * float(np.abs(values).max(initial=0.0))
+    return bool(np.count_nonzero(np.diff(values) > least) + 1 >= _FEWEST)
 
 
 def even_quantiles(values: FloatArray, weights: FloatArray, levels: int) -> FloatArray:
