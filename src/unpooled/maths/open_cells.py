@@ -13,7 +13,9 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray
 
-_WIDTHS = 8  # of a normal tail all lie within four, of t3 one in five hundred beyond eight
+_WIDTHS = (
+    8  # at 307 people 1 of 10,000 in a normal tail lies farther outside, 1 of 25 in that of t3
+)
 _ALONE = 10  # steps: the width where no neighbour has one; a lattice has ten in an SD
 _NARROW = 0.5  # steps: a cell beside an atom is no neighbour
 _FARTHEST = 1 - 1e-6  # v of somebody 5,000 widths outside

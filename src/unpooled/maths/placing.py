@@ -201,6 +201,7 @@ def _heavy(n: int, mean: float, sd: float) -> FloatArray:
     """Beta quantiles on the scale of an open cell, which ends at 1."""
     from scipy.special import betaincinv
 
+    mean = min(mean, 1 - 1e-6)
     total = 1 / mean if math.isnan(sd) else max(mean * (1 - mean) / max(sd, 1e-9) ** 2 - 1, 0.05)
     levels = (np.arange(n) + 0.5) / n
     v = betaincinv(mean * total, (1 - mean) * total, levels)
