@@ -40,7 +40,7 @@ def test_moments_are_rounded_and_near_the_true_ones(values: list[float]) -> None
     table = lattice_table(x, Lattice(1.0), 5)
     limits = np.concatenate(([-np.inf], table.edges, [np.inf]))
     scale = OpenScale.of(limits, 1.0)
-    units = np.where(np.isnan(scale.unit), np.diff(limits), 1 / 8)
+    units = np.where(np.isnan(scale.unit), np.diff(limits), 1 / 5)
     ends = np.cumsum(table.counts)
     for i, unit in enumerate(units.tolist()):
         cell = x[ends[i] - table.counts[i] : ends[i]]

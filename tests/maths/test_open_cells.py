@@ -40,7 +40,7 @@ def test_other_cells_are_left_as_they_are() -> None:
     scale = OpenScale.of(np.array([0.0, 1.0, 3.0, np.inf]), 0.1)
     x = np.array([0.5, 2.0, 3.0])
     np.testing.assert_array_equal(scale.forth(x), [0.5, 2.0, 0.0])
-    np.testing.assert_array_equal(scale.slope(x), [1.0, 1.0, 1 / 16])
+    np.testing.assert_array_equal(scale.slope(x), [1.0, 1.0, 1 / 10])
     assert scale.open.tolist() == [2]
 
 

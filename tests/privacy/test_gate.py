@@ -174,7 +174,7 @@ def cells(
 ) -> LatticeTables:
     """Tables on the lattice of tenths of 2, from 0 on; units: 1/50 of outer cells, 1/10 of inner.
 
-    The last cell is open: its moments are those of v, in units of 1/1600.
+    The last cell is open: its moments are those of v, in units of 1/1000.
     """
     nothing = (None,) * len(counts)
     columns = dict.fromkeys(("means", "sds", "values", "dominated"), nothing)

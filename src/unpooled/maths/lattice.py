@@ -170,7 +170,7 @@ def lattice_table(
     --------
     >>> table = lattice_table(np.arange(40.0), Lattice(step=1.0), k=10)
     >>> table.edges, table.counts, table.means
-    (array([12., 26.]), array([13, 14, 13]), array([-0.053125, 19.49    ,  0.0625  ]))
+    (array([12., 26.]), array([13, 14, 13]), array([-0.085, 19.49 ,  0.099]))
     """
     fewer = 0 if moments == "all" else _FEWER  # `all` is for precision
     return _table(values, lattice, k, moments, least=2 * k, fewer=fewer)

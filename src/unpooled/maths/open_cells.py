@@ -1,4 +1,4 @@
-"""The scale on which an open cell tells its moments: v = z/√(1 + z²), z = (x − limit)/8 widths.
+"""The scale on which an open cell tells its moments: v = z/√(1 + z²), z = (x − limit)/5 widths.
 
 The limit is the cell's own, the width that of its neighbour. Near the limit v is a straight line:
 people of a light tail are told as they are. Far outside it ends at ±1: nobody there carries the
@@ -13,12 +13,10 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray
 
-_WIDTHS = (
-    8  # at 307 people 1 of 10,000 in a normal tail lies farther outside, 1 of 25 in that of t3
-)
+_WIDTHS = 5  # at 307 people 1 of 150 in a normal tail is farther outside, 1 of 10 in that of t3
 _ALONE = 10  # steps: the width where no neighbour has one; a lattice has ten in an SD
 _NARROW = 0.5  # steps: a cell beside an atom is no neighbour
-_FARTHEST = 1 - 1e-6  # v of somebody 5,000 widths outside
+_FARTHEST = 1 - 1e-6  # v of somebody 3,500 widths outside
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class OpenScale:
         Examples
         --------
         >>> OpenScale.of(np.array([-np.inf, 0.0, 2.0, np.inf]), 0.1)
-        OpenScale(limit=array([ 0., nan,  2.]), unit=array([16., nan, 16.]))
+        OpenScale(limit=array([ 0., nan,  2.]), unit=array([10., nan, 10.]))
         """
         widths = np.diff(limits)
         bounded = widths[np.isfinite(widths) & (widths > _NARROW * step)]

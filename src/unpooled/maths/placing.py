@@ -27,7 +27,7 @@ from unpooled.maths.smoothing import can_smooth
 
 _STEEP = 5.0  # how much faster than evenly an extreme cell without a mean may fill up
 _LONG = 0.8  # v: where a Pareto tail reaches farther, it does not end at 1 as the scale does
-_FAR = 0.99  # v of the farthest first guess, 56 widths outside, unless the mean itself is farther
+_FAR = 0.99  # v of the farthest first guess, 35 widths outside, unless the mean itself is farther
 _DOMINATED = 0.75  # an SD is withheld when one person carries ½ to 1 of it: the middle
 _SHAPES: FloatArray = np.concatenate((np.linspace(-8, -1.1, 70), np.linspace(-1, 3, 81)))
 
