@@ -155,7 +155,7 @@ def _judge_rounding(table: CellTable, lattice: Lattice) -> None:
     """Moments are whole numbers of the cell's unit; one shared value (SD 0) is told as it is."""
     edges = np.array(table.edges)
     start, unit = rounding(edges, lattice)
-    low, scale = lattice.limits(edges)[:-1], lattice.open_scale(edges)
+    low, high = lattice.mean_limits(edges)
     for cell, (mean, sd) in enumerate(zip(table.means, table.sds, strict=True)):
         if not all(isfinite(x) for x in (mean, sd) if x is not None) or (sd or 0.0) < 0:
             raise GateError("moments must be finite")
@@ -165,9 +165,10 @@ def _judge_rounding(table: CellTable, lattice: Lattice) -> None:
             continue
         if mean is not None and nowhere(edges, lattice):
             raise GateError("a cell without limits must not tell moments")
-        outwards = 1 if isfinite(low[cell]) else -1
-        if cell in scale.open and not (0 <= outwards * (mean or 0.0) <= 1 and (sd or 0.0) <= 1):
-            raise GateError("moments of an open cell must be on a scale that ends")
+        if mean is not None and not low[cell] <= mean <= high[cell]:
+            raise GateError("a mean must lie in its cell, on a scale that ends where that is open")
+        if sd is not None and sd > high[cell] - low[cell]:
+            raise GateError("a standard deviation must be that of a cell, on a scale that ends")
         halves = 2 if sd == unit[cell] / 2 else 1  # what an SD below half a unit is told as
         for value, origin, parts in ((mean, start[cell], 1), (sd, 0.0, halves)):
             if value is not None and not _whole((value - origin) / unit[cell] * parts):

@@ -228,10 +228,11 @@ def read_table(said: CellTable, lattice: Lattice) -> LatticeTable:
         lattice.step,
     )
     limits = lattice.limits(table.edges)
-    scaled = ~np.isnan(lattice.open_scale(table.edges).unit) & (table.sds != 0)
-    low = np.where(scaled, np.where(np.isinf(limits[:-1]), -1.0, 0.0), limits[:-1])
-    high = np.where(scaled, np.where(np.isinf(limits[1:]), 1.0, 0.0), limits[1:])
-    slack = 1e-9 * np.where(scaled, 1.0, lattice.step)  # a rounded mean may be a digit beyond
-    if np.any(low > high) or np.any((table.means < low - slack) | (table.means > high + slack)):
-        raise ValueError("means must lie in their cells, and cells within the declared limits")
+    if np.any(np.diff(limits) < 0):
+        raise ValueError("cells must lie within the declared limits")
+    low, high = lattice.mean_limits(table.edges)
+    shared = table.sds == 0  # one value, told as it is
+    low, high = np.where(shared, limits[:-1], low), np.where(shared, limits[1:], high)
+    if np.any((table.means < low) | (table.means > high)):
+        raise ValueError("means must lie in their cells")
     return table

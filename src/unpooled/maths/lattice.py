@@ -68,6 +68,23 @@ class Lattice:
         """On which scales the cells between these edges tell their moments."""
         return OpenScale.of(self.limits(edges), self.step)
 
+    def mean_limits(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Between what the means of these cells lie, each on its cell's scale.
+
+        A last digit aside: they are rounded.
+
+        Examples
+        --------
+        >>> Lattice(step=1.0, lower=0.0).mean_limits(np.array([3.0]))[1].round(6)
+        array([3., 1.])
+        """
+        limits, scale = self.limits(edges), self.open_scale(edges)
+        raw = np.isnan(scale.unit)
+        low = np.where(raw, limits[:-1], np.where(np.isinf(limits[:-1]), -1.0, 0.0))
+        high = np.where(raw, limits[1:], np.where(np.isinf(limits[1:]), 1.0, 0.0))
+        slack = 1e-9 * np.where(raw, self.step, 1.0)
+        return low - slack, high + slack
+
 
 def public_lattice(
     scale: float | None = None,
