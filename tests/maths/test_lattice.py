@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from unpooled.maths.lattice import (
@@ -32,6 +32,22 @@ def test_every_cell_has_k_people_and_its_boundaries_are_lattice_points(
     limits = np.concatenate(([-np.inf], table.edges, [np.inf]))
     counted = [np.sum((x > a) & (x <= b)) for a, b in pairwise(limits)]
     np.testing.assert_array_equal(table.counts, counted)
+
+
+@given(
+    VALUES | st.lists(st.sampled_from([-0.1, 0.4, 0.6, 1.5, 2.2]), min_size=20, max_size=40),
+    st.integers(1, 10),
+    st.sampled_from([0.1, 1.0, 7.0, 50.0]),
+)
+@example([-0.1] * 8 + [0.4] * 6 + [1.5] * 10, 10, 1.0)
+def test_people_are_told_apart_wherever_a_point_leaves_k_on_both_sides(
+    values: list[float], k: int, step: float
+) -> None:
+    x = np.sort(values)
+    points = step * np.arange(np.floor(x[0] / step), np.ceil(x[-1] / step) + 1)
+    below = np.searchsorted(x, points, "right")
+    table = lattice_table(x, Lattice(step), k)
+    assert (len(table.counts) > 1) == bool(np.any((below >= k) & (below <= len(x) - k)))
 
 
 @given(VALUES)

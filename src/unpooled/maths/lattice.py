@@ -217,7 +217,10 @@ def _table(
     values = np.asarray(values, dtype=np.float64)
     _check(values, lattice, k, moments, least)
     edges = _candidates(values, lattice, _ranks(len(values), k, fewer))
-    return table_at(edges, values, lattice, k, moments)
+    table = table_at(edges, values, lattice, k, moments)
+    if nowhere(table.edges, lattice):  # say at least on which side of a point people are
+        table = table_at(_halves(values, lattice, k), values, lattice, k, moments)
+    return table
 
 
 def table_at(
@@ -271,6 +274,14 @@ def _candidates(values: FloatArray, lattice: Lattice, ranks: IntArray) -> FloatA
     atoms = np.array(lattice.atoms, dtype=np.float64)
     edges = np.unique(np.concatenate((edges, atoms, np.nextafter(atoms, -np.inf))))
     return edges[(edges >= lattice.lower) & (edges < lattice.upper)]
+
+
+def _halves(values: FloatArray, lattice: Lattice, k: int) -> FloatArray:
+    """The point nearest to the median that leaves K people on either side, if there is one."""
+    first, last = (np.ceil((values[[k - 1, -k]] - lattice.origin) / lattice.step) - [0, 1]).tolist()
+    middle = lattice.snap(values[len(values) // 2])
+    points = lattice.origin + lattice.step * np.array([first, last])
+    return np.clip([middle], *points) if first <= last else np.empty(0)
 
 
 def _atoms_alone(edges: FloatArray, lattice: Lattice) -> npt.NDArray[np.bool_]:
