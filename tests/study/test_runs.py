@@ -52,7 +52,7 @@ def test_a_damaged_piece_is_simulated_again(tmp_path: Path, damage: str) -> None
 
 
 def study(out: Path) -> list[str]:
-    return [*COMMAND, "paper", "--only", "S1", "--sims", "200", "--jobs", "2", "--out", str(out)]
+    return [*COMMAND, "paper", "--only", "S1", "--sims", "600", "--jobs", "2", "--out", str(out)]
 
 
 def interrupt(out: Path) -> subprocess.CompletedProcess[str]:
@@ -78,7 +78,7 @@ def test_ctrl_c_and_again_gives_the_same_bytes(tmp_path: Path) -> None:
     assert first.returncode == 130
     assert first.stderr == "stopped; the same command goes on from here\n"
     kept = {file: file.stat().st_mtime_ns for file in stopped.rglob("*.npy")}
-    assert 0 < len(kept) < 12
+    assert 0 < len(kept) < 36
     for out in (stopped, whole):
         done = subprocess.run(study(out), check=True, capture_output=True, text=True)
         assert done.stderr == ""
