@@ -6,12 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from unpooled.maths import priors
+from unpooled.maths import shape as shapes
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cells import Cells
 from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table
 from unpooled.maths.shape import Shape, fit_shape
 
 P = np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98])
+FEW = (40, 60, 80, 120)  # four centers, 300 people
 SIZES = (56, 81, 92, 109, 126, 133, 137, 143, 307, 316)  # ten centers, 1500 people
 
 
@@ -71,6 +74,58 @@ def test_each_tail_has_a_shape_of_its_own() -> None:
     low, high = shape.quantile(np.array([0.005, 0.99]))
     assert low == pytest.approx(stats.pareto(3.0).ppf(0.005), abs=0.002)
     assert high == pytest.approx(stats.pareto(3.0).ppf(0.99), rel=0.1)
+
+
+def with_gap(seed: int, sizes: tuple[int, ...]) -> list[FloatArray]:
+    """One in five lies four SDs from the others, with hardly anybody between."""
+    random = np.random.default_rng(seed)
+    centers = []
+    for n in sizes:
+        far = random.random(n) < 0.2
+        centers.append(np.sort(random.normal(np.where(far, 4.0, 0.0), np.where(far, 0.5, 1.0))))
+    return centers
+
+
+def squared_errors(runs: list[list[FloatArray]], k: int, p: float, truth: float) -> float:
+    """Of the shape at p, on average."""
+    found = []
+    for centers in runs:
+        lattice = Lattice(step=0.1 * float(np.concatenate(centers).std()))
+        tables = [lattice_table(x, lattice, k, "tails") for x in centers]
+        shape = shape_of(tables, lattice, np.concatenate(centers))
+        found.append(float(shape.quantile(np.array([p]))[0]) - truth)
+    return float(np.mean(np.square(found)))
+
+
+def test_the_search_meets_beside_a_gap_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole steps go back and forth there, and end anywhere."""
+    runs = [with_gap(seed, FEW) for seed in range(60)]
+    truth = 4 + 0.5 * stats.norm.ppf(0.9)
+    shortened = squared_errors(runs, 10, 0.98, truth)
+    monkeypatch.setattr(shapes, "_LEAST", 1.0)
+    assert shortened < 0.2 * squared_errors(runs, 10, 0.98, truth)
+
+
+def test_a_gap_leaves_the_rest_smooth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one roughness for all, a gap makes the tail beyond it as rough as itself."""
+    runs = [with_gap(seed, SIZES) for seed in range(60)]
+    truth = 4 + 0.5 * stats.norm.ppf(0.9)
+    in_places = squared_errors(runs, 20, 0.98, truth)
+    monkeypatch.setattr(shapes, "_ROUGHER", np.inf)
+    assert in_places < 0.85 * squared_errors(runs, 20, 0.98, truth)
+
+
+def test_edges_are_thought_of_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uniform people do not need a curve for which any tail is as likely."""
+    random = np.random.default_rng(5)
+    runs = [[np.sort(random.random(n)) for n in SIZES] for _ in range(60)]
+    levels = (0.02, 0.25, 0.75, 0.98)
+    thought = [squared_errors(runs, 20, p, p) for p in levels]
+    monkeypatch.setattr(priors, "_RARE", 1e-30)
+    priors.even_priors.cache_clear()
+    unheard = [squared_errors(runs, 20, p, p) for p in levels]
+    priors.even_priors.cache_clear()
+    assert np.mean(np.divide(thought, unheard)) < 0.95
 
 
 @given(

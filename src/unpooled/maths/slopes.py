@@ -1,7 +1,7 @@
 """Quantile curves whose slope is exp η, on a grid of normal quantiles.
 
-η is linear in its coefficients: level, skewness, a number for each tail, and waves (`shape` says
-what they mean).
+η is linear in its coefficients: level, skewness, a number for each tail, and what it climbs in
+each of many pieces (`shape` says what they mean).
 """
 
 import math
@@ -17,7 +17,9 @@ END = 4.2  # normal quantiles: hardly any of 75,000 people lie beyond
 GRID: FloatArray = np.linspace(-END, END, 421)
 STEP = float(GRID[1] - GRID[0])
 NORMAL: FloatArray = np.exp(-(GRID**2) / 2) / math.sqrt(2 * math.pi)
-WAVES = 60  # the shortest spans an eighth of an SD, as a gap may
+PIECES = 48  # of an eighth of an SD each, as a gap may span
+_BENT = 3.36  # normal quantiles between which the pieces are; straight on beyond
+SHAPED = 5  # coefficients before them: where the curve is, level, skewness, both tails
 _MIDDLE = len(GRID) // 2
 _STEEP = (-8.0, 5.0)  # η stays between
 _FAR = 1000.0  # SDs of the quantiles: beyond, there is no curve
@@ -25,10 +27,10 @@ _FAR = 1000.0  # SDs of the quantiles: beyond, there is no curve
 
 @lru_cache(maxsize=1)
 def basis() -> FloatArray:
-    """η at the grid per coefficient: level, skewness, both tails, waves (w of variance 1)."""
-    waves = np.arange(1, WAVES + 1)
-    heights = np.sqrt(4 * END) / (np.pi * waves)
-    w = heights * np.cos(np.pi * np.outer((GRID + END) / (2 * END), waves))
+    """η at the grid per coefficient: level, skewness, both tails, pieces (w of variance 1)."""
+    knots, width = np.linspace(-_BENT, _BENT, PIECES, endpoint=False), 2 * _BENT / PIECES
+    climbed = np.clip((GRID[:, None] - knots) / width, 0.0, 1.0)
+    w = np.sqrt(width) * (climbed - climbed[_MIDDLE])
     tails = np.minimum(GRID, 0.0) ** 2, np.maximum(GRID, 0.0) ** 2
     return np.asfortranarray(np.column_stack((np.ones(len(GRID)), GRID, *tails, w)))
 

@@ -1,0 +1,112 @@
+"""What is thought of a quantile curve before people are seen.
+
+The coefficients of `slopes` are normal: w climbs by d_j in piece j, with variance τ, skewness and
+tails have the variance v, each of several; about a tenth of all tails end in a hard edge, c = −½.
+The data choose, by evidence.
+
+With one τ a curve draws a gap only if it is rough everywhere. It may also be rough in places: d_j
+then has the variance τs_j, s_j being inverse-gamma with ν degrees of freedom [1]_. Given E d_j²,
+the s_j that counts is (ν + E d_j²/τ)/(ν + 1), and how likely it is against s = 1 belongs to the
+evidence.
+
+References
+----------
+.. [1] Lange, Little, Taylor (1989), Journal of the American Statistical Association 84, 881-896.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.slopes import PIECES, SHAPED
+
+_ROUGH = np.logspace(-5, 2, 8)  # τ: from a parametric curve to no smoothing
+_TAILED = (1e-4, 1e-2, 1.0)  # v: from normal to any tail
+_EDGE = -0.5
+_SHARP = 1e-3  # variance of c at an edge
+_BESIDE = 1e-2  # v of the rest where a tail is an edge
+_RARE = 0.3  # how likely one edge is against one v
+_FREE = 1e-6  # precision of where the curve is and how steep
+_FREEDOM = 1.0  # ν: single pieces may be much steeper than all others
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """Normal priors, a row each: mean and precision of the coefficients, and a log weight.
+
+    `rough` is τ, `local` says which rows have a variance s of their own for each piece.
+    """
+
+    mean: FloatArray
+    precision: FloatArray
+    log_weight: FloatArray
+    rough: FloatArray
+    local: npt.NDArray[np.bool_]
+
+    def those(self, rows: npt.NDArray[np.bool_]) -> "Priors":
+        """Some of the rows."""
+        return Priors(
+            self.mean[rows],
+            self.precision[rows],
+            self.log_weight[rows],
+            self.rough[rows],
+            self.local[rows],
+        )
+
+    def and_local(self) -> "Priors":
+        """These rows and, for curves that are rough in places, all of `even_priors` with s = 1."""
+        more = even_priors()
+        return Priors(
+            np.concatenate((self.mean, more.mean)),
+            np.concatenate((self.precision, more.precision)),
+            np.concatenate((self.log_weight, more.log_weight)),
+            np.concatenate((self.rough, more.rough)),
+            np.concatenate((self.local, ~more.local)),
+        )
+
+    def relaxed(self, before: FloatArray, now: FloatArray) -> "Priors":
+        """The same, with s changed in the local rows."""
+        precision, log_weight = self.precision.copy(), self.log_weight.copy()
+        precision[self.local, SHAPED:] = 1 / (self.rough[self.local, None] * now)
+        log_weight[self.local] += _log_density(now) - _log_density(before)
+        return replace(self, precision=precision, log_weight=log_weight)
+
+
+def relative_variances(squares: FloatArray, rough: float) -> FloatArray:
+    """s, where w climbs with these expected squares.
+
+    Examples
+    --------
+    >>> relative_variances(np.array([0.1, 0.1, 10.0]), rough=0.1)
+    array([ 1. ,  1. , 50.5])
+    """
+    return np.asarray((_FREEDOM + squares / rough) / (_FREEDOM + 1))
+
+
+def _log_density(variances: FloatArray) -> float:
+    """Of log s, less that at s = 1: the inverse gamma distribution has its mode there."""
+    return -_FREEDOM / 2 * float(np.sum(np.log(variances) + 1 / variances - 1))
+
+
+@lru_cache(maxsize=1)
+def even_priors() -> Priors:
+    """All priors of curves that are equally rough everywhere."""
+    tails = [(1 / v, 0.0, 1 / v, 0.0, 1 / v, 0.0) for v in _TAILED]
+    free, edge, rare = (0.0, 1 / _BESIDE), (_EDGE, 1 / _SHARP), np.log(_RARE)
+    tails += [
+        (1 / _BESIDE, *edge, *free, rare),
+        (1 / _BESIDE, *free, *edge, rare),
+        (1 / _BESIDE, *edge, *edge, 2 * rare),
+    ]
+    rows = [(tau, *tail) for tau in _ROUGH for tail in tails]
+    mean, precision = np.zeros((len(rows), SHAPED + PIECES)), np.empty((len(rows), SHAPED + PIECES))
+    precision[:, :2] = _FREE
+    for row, (tau, skew, left, left_precision, right, right_precision, _) in enumerate(rows):
+        mean[row, 3:SHAPED] = left, right
+        precision[row, 2:SHAPED] = skew, left_precision, right_precision
+        precision[row, SHAPED:] = 1 / tau
+    weights, rough = np.array([row[-1] for row in rows]), np.array([row[0] for row in rows])
+    return Priors(mean, precision, weights, rough, np.zeros(len(rows), dtype=np.bool_))

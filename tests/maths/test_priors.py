@@ -1,0 +1,86 @@
+"""Priors of a curve and what they become, against integrals and densities of SciPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from unpooled.maths import priors
+from unpooled.maths.posterior import Posterior
+from unpooled.maths.priors import even_priors, relative_variances
+from unpooled.maths.slopes import PIECES, SHAPED
+
+NU = priors._FREEDOM
+SIZE = SHAPED + PIECES
+
+
+@given(square=st.floats(0.0, 100.0), rough=st.floats(0.01, 10.0))
+def test_the_variance_of_a_piece_is_what_a_climb_tells_of_it(square: float, rough: float) -> None:
+    """1/s is the expected precision, given d, where s is inverse-gamma."""
+    prior = stats.invgamma(NU / 2, scale=NU / 2)
+
+    def weighed(log_s: float, power: int) -> float:
+        s = np.exp(log_s)
+        density = prior.pdf(s) * stats.norm.pdf(np.sqrt(square), scale=np.sqrt(rough * s))
+        return float(density * s ** (1 - power))
+
+    expected, all_of_it = (
+        integrate.quad(weighed, -10, 25, args=(power,), limit=200)[0] for power in (1, 0)
+    )
+    found = relative_variances(np.array([square]), rough)[0]
+    assert 1 / found == pytest.approx(expected / all_of_it, rel=1e-5)
+
+
+@given(s=st.floats(0.01, 1000.0))
+def test_variances_are_as_likely_as_the_inverse_gamma_says(s: float) -> None:
+    prior = stats.invgamma(NU / 2, scale=NU / 2)
+    expected = prior.logpdf(s) + np.log(s) - prior.logpdf(1.0)
+    assert priors._log_density(np.array([s, 1.0])) == pytest.approx(expected, abs=1e-9)
+
+
+def test_evidence_is_the_density_of_what_was_seen() -> None:
+    """In a linear model y = Xθ + e everything is known exactly."""
+    random = np.random.default_rng(1)
+    design = random.normal(size=(60, SIZE))
+    every = even_priors()
+    proper = every.precision > 1e-3
+    some = [0, 3, 17, 21, 28]
+    chosen = every.those(np.isin(np.arange(len(every.rough)), some))
+    theta = random.normal(every.mean[21], 1 / np.sqrt(np.maximum(every.precision[21], 0.1)))
+    seen = design @ theta + random.normal(size=60)
+    posterior = Posterior.of(design.T @ design, design.T @ seen, chosen)
+    log = []
+    for row in some:
+        spread = np.where(proper[row], 1 / every.precision[row], 1 / priors._FREE)
+        covariance = (design * spread) @ design.T + np.eye(60)
+        density = stats.multivariate_normal(design @ every.mean[row], covariance)
+        log.append(density.logpdf(seen) + every.log_weight[row])
+    weights = np.exp(np.array(log) - max(log))
+    kept = weights > 0.01 * weights.sum()
+    assert posterior.weights == pytest.approx(weights[kept] / weights[kept].sum(), rel=1e-3)
+    for mean, row in zip(posterior.means, np.array(some)[kept], strict=True):
+        information = design.T @ design + np.diag(every.precision[row])
+        pulled = design.T @ seen + every.precision[row] * every.mean[row]
+        assert information @ mean == pytest.approx(pulled, abs=1e-6 * np.abs(pulled).max())
+
+
+def test_a_tenth_of_all_tails_end_in_an_edge() -> None:
+    every = even_priors()
+    weights = np.exp(every.log_weight)
+    edges = every.mean[:, 3:SHAPED] == -0.5
+    assert weights @ edges / weights.sum() == pytest.approx([0.1, 0.1], abs=0.01)
+
+
+def test_local_rows_start_even_and_are_changed_alone() -> None:
+    both = even_priors().and_local()
+    rows = len(even_priors().rough)
+    assert both.local.sum() == rows
+    s = np.full(PIECES, 1.0)
+    s[10] = 9.0
+    changed = both.relaxed(np.ones(PIECES), s)
+    assert np.array_equal(changed.precision[:rows], both.precision[:rows])
+    assert np.allclose(changed.precision[rows:, SHAPED + 10], both.precision[:rows, -1] / 9)
+    back = changed.relaxed(s, np.ones(PIECES))
+    assert np.allclose(back.precision, both.precision)
+    assert np.allclose(back.log_weight, both.log_weight)
