@@ -1,5 +1,7 @@
 """The shape of all cells together, against distributions that SciPy knows."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,6 +52,16 @@ def test_it_is_the_distribution_that_people_come_from(distribution: "stats.rv_fr
     assert np.abs(errors).max() < 0.7
 
 
+@pytest.fixture
+def no_edges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Priors to which a hard edge is a tail as any other."""
+    monkeypatch.setattr(priors, "_SMOOTH", 0.0)
+    priors.even_priors.cache_clear()
+    yield
+    priors.even_priors.cache_clear()
+
+
+@pytest.mark.usefixtures("no_edges")
 def test_a_hard_edge_that_nobody_declared_shows_in_mean_and_sd() -> None:
     """Hardly anybody of ten cells of twenty may stand outside of a uniform distribution."""
     random = np.random.default_rng(1)
@@ -115,16 +127,14 @@ def test_a_gap_leaves_the_rest_smooth(monkeypatch: pytest.MonkeyPatch) -> None:
     assert in_places < 0.85 * squared_errors(runs, 20, 0.98, truth)
 
 
-def test_edges_are_thought_of_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edges_are_thought_of_beforehand(request: pytest.FixtureRequest) -> None:
     """Uniform people do not need a curve for which any tail is as likely."""
     random = np.random.default_rng(5)
     runs = [[np.sort(random.random(n)) for n in SIZES] for _ in range(60)]
     levels = (0.02, 0.25, 0.75, 0.98)
     thought = [squared_errors(runs, 20, p, p) for p in levels]
-    monkeypatch.setattr(priors, "_RARE", 1e-30)
-    priors.even_priors.cache_clear()
+    request.getfixturevalue("no_edges")
     unheard = [squared_errors(runs, 20, p, p) for p in levels]
-    priors.even_priors.cache_clear()
     assert np.mean(np.divide(thought, unheard)) < 0.95
 
 

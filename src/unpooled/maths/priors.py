@@ -1,8 +1,8 @@
 """What is thought of a quantile curve before people are seen.
 
 The coefficients of `slopes` are normal: w climbs by d_j in piece j, with variance τ, skewness and
-tails have the variance v, each of several; about a tenth of all tails end in a hard edge, c = −½.
-The data choose, by evidence.
+tails have the variance v, each of several. Tails of curves that are otherwise smooth may also end
+in a hard edge, c = −½. The data choose, by evidence.
 
 With one τ a curve draws a gap only if it is rough everywhere. It may also be rough in places: d_j
 then has the variance τs_j, s_j being inverse-gamma with ν degrees of freedom [1]_. Given E d_j²,
@@ -28,7 +28,7 @@ _TAILED = (1e-4, 1e-2, 1.0)  # v: from normal to any tail
 _EDGE = -0.5
 _SHARP = 1e-3  # variance of c at an edge
 _BESIDE = 1e-2  # v of the rest where a tail is an edge
-_RARE = 0.3  # how likely one edge is against one v
+_SMOOTH = 0.3  # τ below which there are edges: rougher curves bend as they like
 _FREE = 1e-6  # precision of where the curve is and how steep
 _FREEDOM = 1.0  # ν: single pieces may be much steeper than all others
 
@@ -57,8 +57,9 @@ class Priors:
         )
 
     def and_local(self) -> "Priors":
-        """These rows and, for curves that are rough in places, all of `even_priors` with s = 1."""
+        """These rows and, for curves that are rough in places, those without edges, with s = 1."""
         more = even_priors()
+        more = more.those(np.asarray(~more.mean.any(axis=1)))
         return Priors(
             np.concatenate((self.mean, more.mean)),
             np.concatenate((self.precision, more.precision)),
@@ -94,19 +95,15 @@ def _log_density(variances: FloatArray) -> float:
 @lru_cache(maxsize=1)
 def even_priors() -> Priors:
     """All priors of curves that are equally rough everywhere."""
-    tails = [(1 / v, 0.0, 1 / v, 0.0, 1 / v, 0.0) for v in _TAILED]
-    free, edge, rare = (0.0, 1 / _BESIDE), (_EDGE, 1 / _SHARP), np.log(_RARE)
-    tails += [
-        (1 / _BESIDE, *edge, *free, rare),
-        (1 / _BESIDE, *free, *edge, rare),
-        (1 / _BESIDE, *edge, *edge, 2 * rare),
-    ]
+    free, edge, skew = (0.0, 1 / _BESIDE), (_EDGE, 1 / _SHARP), 1 / _BESIDE
+    edges = [(skew, *edge, *free), (skew, *free, *edge), (skew, *edge, *edge)]
+    tails = [(1 / v, 0.0, 1 / v, 0.0, 1 / v) for v in _TAILED]
     rows = [(tau, *tail) for tau in _ROUGH for tail in tails]
-    mean, precision = np.zeros((len(rows), SHAPED + PIECES)), np.empty((len(rows), SHAPED + PIECES))
+    rows += [(tau, *tail) for tau in _ROUGH if tau < _SMOOTH for tail in edges]
+    rough, skews, left, left_precision, right, right_precision = np.array(rows).T
+    mean = np.zeros((len(rows), SHAPED + PIECES))
+    mean[:, 3:SHAPED] = np.stack((left, right), axis=1)
+    precision = np.repeat(1 / rough[:, None], SHAPED + PIECES, axis=1)
     precision[:, :2] = _FREE
-    for row, (tau, skew, left, left_precision, right, right_precision, _) in enumerate(rows):
-        mean[row, 3:SHAPED] = left, right
-        precision[row, 2:SHAPED] = skew, left_precision, right_precision
-        precision[row, SHAPED:] = 1 / tau
-    weights, rough = np.array([row[-1] for row in rows]), np.array([row[0] for row in rows])
-    return Priors(mean, precision, weights, rough, np.zeros(len(rows), dtype=np.bool_))
+    precision[:, 2:SHAPED] = np.stack((skews, left_precision, right_precision), axis=1)
+    return Priors(mean, precision, np.zeros(len(rows)), rough, np.zeros(len(rows), dtype=np.bool_))
