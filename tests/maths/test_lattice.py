@@ -40,6 +40,7 @@ def test_every_cell_has_k_people_and_its_boundaries_are_lattice_points(
     st.sampled_from([0.1, 1.0, 7.0, 50.0]),
 )
 @example([-0.1] * 8 + [0.4] * 6 + [1.5] * 10, 10, 1.0)
+@example([-4.4] * 5 + [-4.3] * 5 + [-4.2] * 10, 5, 0.1)
 def test_people_are_told_apart_wherever_a_point_leaves_k_on_both_sides(
     values: list[float], k: int, step: float
 ) -> None:

@@ -219,7 +219,7 @@ def _table(
     edges = _candidates(values, lattice, _ranks(len(values), k, fewer))
     table = table_at(edges, values, lattice, k, moments)
     if nowhere(table.edges, lattice):  # say at least on which side of a point people are
-        table = table_at(_halves(values, lattice, k), values, lattice, k, moments)
+        table = table_at(_one_edge(values, lattice, k), values, lattice, k, moments)
     return table
 
 
@@ -276,12 +276,13 @@ def _candidates(values: FloatArray, lattice: Lattice, ranks: IntArray) -> FloatA
     return edges[(edges >= lattice.lower) & (edges < lattice.upper)]
 
 
-def _halves(values: FloatArray, lattice: Lattice, k: int) -> FloatArray:
+def _one_edge(values: FloatArray, lattice: Lattice, k: int) -> FloatArray:
     """The point nearest to the median that leaves K people on either side, if there is one."""
-    first, last = (np.ceil((values[[k - 1, -k]] - lattice.origin) / lattice.step) - [0, 1]).tolist()
-    middle = lattice.snap(values[len(values) // 2])
-    points = lattice.origin + lattice.step * np.array([first, last])
-    return np.clip([middle], *points) if first <= last else np.empty(0)
+    low, median, high = values[[k - 1, len(values) // 2, -k]]
+    nearest = np.round((np.array([low, median, high]) - lattice.origin) / lattice.step)
+    points = np.unique(lattice.origin + lattice.step * (nearest[:, None] + [-1, 0, 1]))
+    points = points[(points >= low) & (points < high)]
+    return np.asarray(points[np.argsort(np.abs(points - median))[:1]])
 
 
 def _atoms_alone(edges: FloatArray, lattice: Lattice) -> npt.NDArray[np.bool_]:
