@@ -160,7 +160,8 @@ class Distribution:
             return np.zeros(len(p), dtype=np.bool_)
         near = self._near(p, self.curve)
         outer = (p < _OUTER) | (p > 1 - _OUTER)
-        left = np.abs(self._drawn(p, self.curve) - near) > 1e-9 * np.abs(near)
+        spread = self.placed.values[-1] - self.placed.values[0]
+        left = np.abs(self._drawn(p, self.curve) - near) > 1e-9 * spread
         return np.asarray(outer & left)
 
     def _near(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
