@@ -12,7 +12,8 @@ from unpooled.maths import priors
 from unpooled.maths import shape as shapes
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cells import Cells
-from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table
+from unpooled.maths.distribution import smooth
+from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table, public_lattice
 from unpooled.maths.shape import Shape, fit_shape
 
 P = np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98])
@@ -178,3 +179,14 @@ def test_of_very_many_centers_some_tell_the_shape() -> None:
     found = shape_of(tables, lattice, everybody[::50]).quantile(P)
     truth = stats.gamma(4.0).ppf(P)
     assert np.allclose(stats.gamma(4.0).cdf(found), stats.gamma(4.0).cdf(truth), atol=0.01)
+
+
+def test_people_who_are_very_far_apart_have_a_shape() -> None:
+    """Such tails have no mean; the curve is as steep as it can be."""
+    random = np.random.default_rng(0)
+    centers = [np.sort(random.pareto(0.5, 150)) for _ in range(10)]
+    lattice = public_lattice(scale=10.0, upper=1.3e7)
+    tables = [lattice_table(x, lattice, 10, "tails") for x in centers]
+    found = smooth(tables, lattice).quantile(P)
+    assert (np.diff(found) >= 0).all()
+    assert np.isfinite(found).all()

@@ -27,7 +27,7 @@ class Posterior:
     precisions: FloatArray
     weights: FloatArray
     possible: Priors  # those that may still come to count
-    squares: FloatArray  # expected, of what w climbs, by the best prior that may be rough in places
+    squares: FloatArray  # E d² by the best prior, of the local ones where there are some
     rough: float  # τ of that prior
 
     @staticmethod

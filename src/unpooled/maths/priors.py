@@ -1,13 +1,13 @@
 """What is thought of a quantile curve before people are seen.
 
-The coefficients of `slopes` are normal: w climbs by d_j in piece j, with variance τ, skewness and
-tails have the variance v, each of several. Tails of curves that are otherwise smooth may also end
-in a hard edge, c = −½. The data choose, by evidence.
+The coefficients of `slopes` are normal: d_j, by which w climbs in piece j, has the variance τ,
+skewness and tails have the variance v, each of several. Tails of curves that are otherwise smooth
+may also end in a hard edge, c = −½. The data choose, by evidence.
 
 With one τ a curve draws a gap only if it is rough everywhere. It may also be rough in places: d_j
-then has the variance τs_j, s_j being inverse-gamma with ν degrees of freedom [1]_. Given E d_j²,
-the s_j that counts is (ν + E d_j²/τ)/(ν + 1), and how likely it is against s = 1 belongs to the
-evidence.
+then has the variance τs_j, s_j being inverse-gamma with ν degrees of freedom [1]_. Given E d_j² and
+τ of the best such prior, s_j is taken as (ν + E d_j²/τ)/(ν + 1) for all of them; the height of its
+density against s = 1 stands for how likely it is.
 
 References
 ----------
@@ -30,6 +30,7 @@ _SHARP = 1e-3  # variance of c at an edge
 _BESIDE = 1e-2  # v of the rest where a tail is an edge
 _SMOOTH = 0.3  # τ below which there are edges: rougher curves bend as they like
 _FREE = 1e-6  # precision of where the curve is and how steep
+_LOOSEST = 1e-3  # precision: η stays within 13, so d within some 35
 _FREEDOM = 1.0  # ν: single pieces may be much steeper than all others
 
 
@@ -68,10 +69,11 @@ class Priors:
             np.concatenate((self.local, ~more.local)),
         )
 
-    def relaxed(self, before: FloatArray, now: FloatArray) -> "Priors":
+    def with_variances(self, before: FloatArray, now: FloatArray) -> "Priors":
         """The same, with s changed in the local rows."""
         precision, log_weight = self.precision.copy(), self.log_weight.copy()
-        precision[self.local, SHAPED:] = 1 / (self.rough[self.local, None] * now)
+        own = 1 / (self.rough[self.local, None] * now)
+        precision[self.local, SHAPED:] = np.maximum(own, _LOOSEST)
         log_weight[self.local] += _log_density(now) - _log_density(before)
         return replace(self, precision=precision, log_weight=log_weight)
 
@@ -88,15 +90,15 @@ def relative_variances(squares: FloatArray, rough: float) -> FloatArray:
 
 
 def _log_density(variances: FloatArray) -> float:
-    """Of log s, less that at s = 1: the inverse gamma distribution has its mode there."""
+    """Of log s, less that at s = 1, the mode."""
     return -_FREEDOM / 2 * float(np.sum(np.log(variances) + 1 / variances - 1))
 
 
 @lru_cache(maxsize=1)
 def even_priors() -> Priors:
     """All priors of curves that are equally rough everywhere."""
-    free, edge, skew = (0.0, 1 / _BESIDE), (_EDGE, 1 / _SHARP), 1 / _BESIDE
-    edges = [(skew, *edge, *free), (skew, *free, *edge), (skew, *edge, *edge)]
+    beside, edge, skew = (0.0, 1 / _BESIDE), (_EDGE, 1 / _SHARP), 1 / _BESIDE
+    edges = [(skew, *edge, *beside), (skew, *beside, *edge), (skew, *edge, *edge)]
     tails = [(1 / v, 0.0, 1 / v, 0.0, 1 / v) for v in _TAILED]
     rows = [(tau, *tail) for tau in _ROUGH for tail in tails]
     rows += [(tau, *tail) for tau in _ROUGH if tau < _SMOOTH for tail in edges]

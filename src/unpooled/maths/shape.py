@@ -41,10 +41,10 @@ from unpooled.maths.slopes import (
 from unpooled.maths.smoothing import WorkingScale, even_quantiles, levels_for, middles
 
 _STEPS = 30
-_LEAST = 0.1  # share of a step that is taken
+_LEAST = 0.1  # of a step is taken at least, where steps go back and forth
 _SEEN = 3.0  # normal quantiles between which steps are measured
-_ROUGHER = 2.0  # times the variance of all pieces: below, none stands out
-_CLOSE = 0.1  # in η: the next step would be smaller
+_ROUGHER = 2.0  # s of a piece from which on local priors are tried
+_CLOSE = 0.1  # in η, and in SDs of where the curve is: the next step would be smaller
 _LONGEST = 1.5  # step in η
 _FIRST_LEVELS = 100  # between which the first slopes are taken
 _FLAT = 1e-6  # prior precision of the level in the first curve
@@ -94,7 +94,7 @@ def fit_shape(cells: Cells, values: FloatArray, weights: FloatArray, lower: floa
     for _ in range(_STEPS):
         curve = SlopeCurve.of(search.theta, scale, unit)
         posterior = search.look(*seen.information(curve))
-        if search.step(posterior.mean) < _CLOSE:
+        if search.step(posterior.mean) < _CLOSE and search.priors_stay:
             break
     kept = np.clip(posterior.variance(curve) * seen.count.sum(), 0.0, 1.0)
     curve = SlopeCurve.of(search.theta, scale, unit)
@@ -123,20 +123,22 @@ class _Search:
 
     theta: FloatArray
     priors: Priors
-    relative: FloatArray | None = None  # variances of the pieces, once some stand out
+    variances: FloatArray | None = None  # s of the local priors, once there are some
+    priors_stay: bool = True  # none were added in the last look
     taken: float = 1.0  # share of the last step
-    before: FloatArray | None = None  # how it would have changed η
+    before: FloatArray | None = None  # what a whole one would have changed
 
     def look(self, information: FloatArray, score: FloatArray) -> Posterior:
         """The posterior at what was found here, and the priors for the next time."""
         posterior = Posterior.of(information, score + information @ self.theta, self.priors)
         self.priors = posterior.possible
-        relative = relative_variances(posterior.squares, posterior.rough)
-        if self.relative is None and relative.max() > _ROUGHER:
-            self.relative, self.priors = np.ones(PIECES), self.priors.and_local()
-        if self.relative is not None:
-            self.priors = self.priors.relaxed(self.relative, relative)
-            self.relative = relative
+        variances = relative_variances(posterior.squares, posterior.rough)
+        self.priors_stay = self.variances is not None or variances.max() <= _ROUGHER
+        if not self.priors_stay:
+            self.variances, self.priors = np.ones(PIECES), self.priors.and_local()
+        if self.variances is not None:
+            self.priors = self.priors.with_variances(self.variances, variances)
+            self.variances = variances
         return posterior
 
     def step(self, mean: FloatArray) -> float:
@@ -147,12 +149,11 @@ class _Search:
         """
         move = mean - self.theta
         bend = basis() @ move[1:]
-        longest = float(np.abs(bend[np.abs(GRID) < _SEEN]).max())
-        now, share = bend * NORMAL, 1.0
-        if self.before is not None:
-            change = now - self.before
-            meeting = -self.taken * float(self.before @ change) / max(float(change @ change), 1e-99)
-            share = min(max(meeting, _LEAST), 1.0)
+        longest = float(np.abs(np.append(bend[np.abs(GRID) < _SEEN], move[0])).max())
+        now, share = np.append(bend * NORMAL, move[0]), 1.0
+        if self.before is not None and (back := float(self.before @ (self.before - now))) > 0:
+            apart = float(np.sum((self.before - now) ** 2))
+            share = min(max(self.taken * back / apart, _LEAST), 1.0)
         self.before = now
         self.taken = min(share, _LONGEST / max(longest, _CLOSE))
         self.theta = self.theta + self.taken * move
