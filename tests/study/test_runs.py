@@ -52,7 +52,12 @@ def test_a_damaged_piece_is_simulated_again(tmp_path: Path, damage: str) -> None
 
 
 def study(out: Path) -> list[str]:
-    return [*COMMAND, "paper", "--only", "S1", "--sims", "600", "--jobs", "2", "--out", str(out)]
+    return [*COMMAND, "paper", "--only", "S1", "--sims", "200", "--jobs", "2", "--out", str(out)]
+
+
+def hear_ctrl_c() -> None:
+    """A shell lets what it runs in the background ignore Ctrl-C, and so would the study."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def interrupt(out: Path) -> subprocess.CompletedProcess[str]:
@@ -63,6 +68,7 @@ def interrupt(out: Path) -> subprocess.CompletedProcess[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=hear_ctrl_c,
     )
     deadline = time.monotonic() + 300
     while not list(out.rglob("*.npy")) and time.monotonic() < deadline:
@@ -78,7 +84,7 @@ def test_ctrl_c_and_again_gives_the_same_bytes(tmp_path: Path) -> None:
     assert first.returncode == 130
     assert first.stderr == "stopped; the same command goes on from here\n"
     kept = {file: file.stat().st_mtime_ns for file in stopped.rglob("*.npy")}
-    assert 0 < len(kept) < 36
+    assert 0 < len(kept) < 12
     for out in (stopped, whole):
         done = subprocess.run(study(out), check=True, capture_output=True, text=True)
         assert done.stderr == ""
