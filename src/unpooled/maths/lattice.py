@@ -181,7 +181,8 @@ def lattice_table(
     """The table of one center's ascending values.
 
     Boundaries move to the nearest lattice point (the first one that leaves K people would be biased
-    to one side); cells of fewer than K people join their smaller neighbour.
+    to one side); cells of fewer than K people join their smaller neighbour. Where that leaves one
+    cell without limits, a boundary is looked for that leaves K people on both sides.
 
     Examples
     --------

@@ -28,16 +28,7 @@ from unpooled.maths.cell_scores import SeenCells
 from unpooled.maths.cells import Cells
 from unpooled.maths.posterior import Posterior
 from unpooled.maths.priors import Priors, even_priors, relative_variances
-from unpooled.maths.slopes import (
-    END,
-    GRID,
-    NORMAL,
-    PIECES,
-    STEP,
-    SlopeCurve,
-    Unit,
-    basis,
-)
+from unpooled.maths.slopes import END, GRID, NORMAL, PIECES, STEP, SlopeCurve, Unit, basis
 from unpooled.maths.smoothing import WorkingScale, even_quantiles, levels_for, middles
 
 _STEPS = 30
