@@ -77,6 +77,20 @@ def test_a_cell_that_holds_many_people_is_flagged() -> None:
     assert all(q.note is not None for q in result.quantiles)
 
 
+def test_people_closer_than_cells_can_tell_are_flagged() -> None:
+    """Half of a chi-square with one degree of freedom: its density has a pole at 0."""
+    crowded = pl.DataFrame({"v": np.random.default_rng(3).gamma(0.5, size=1500)})
+    facts = {"v": Variable(lower=0.0)}
+    low, middle = quantiles(
+        Federation.local({"A": crowded}, variables=facts), "v", [0.02, 0.5]
+    ).quantiles
+    assert low.note == "its cells tell less than half of what their people would"
+    assert middle.note is None
+    assert low.low is not None
+    assert low.high is not None
+    assert low.low < stats.gamma(0.5).ppf(0.02) < low.high
+
+
 def test_an_open_tail_of_few_values_has_no_estimate_unless_its_limits_are_known() -> None:
     """A score from 1 to 5: nothing told says that it ends there."""
     score = pl.DataFrame({"v": np.random.default_rng(1).integers(1, 6, 64)})

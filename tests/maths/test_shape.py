@@ -159,7 +159,7 @@ def test_it_moves_and_stretches_with_the_data(seed: int, power: int, shift: int)
     kind=st.sampled_from(["normal", "standard_cauchy", "exponential"]),
     told=st.sampled_from(["all", "tails", "none"]),
 )
-def test_it_rises_and_keeps_at_most_the_sampling_variance(seed: int, kind: str, told: str) -> None:
+def test_it_rises_and_tells_what_cells_leave_open(seed: int, kind: str, told: str) -> None:
     random = np.random.default_rng(seed)
     centers = [np.sort(getattr(random, kind)(size=n)) for n in (30, 70, 200)]
     tables = [lattice_table(x, Lattice(0.1), 10, told) for x in centers]  # type: ignore[arg-type]
@@ -167,7 +167,7 @@ def test_it_rises_and_keeps_at_most_the_sampling_variance(seed: int, kind: str, 
     assert (np.diff(shape.values) > 0).all()
     assert (np.diff(shape.t) > 0).all()
     assert (shape.kept >= 0).all()
-    assert (shape.kept <= 1).all()
+    assert np.isfinite(shape.kept).all()
 
 
 def test_of_very_many_centers_some_tell_the_shape() -> None:

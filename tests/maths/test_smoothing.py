@@ -167,11 +167,32 @@ def test_quantiles_beyond_all_boundaries_are_flagged() -> None:
     assert flags.tolist() == [True, False, True]
 
 
+@pytest.mark.parametrize("family", [stats.beta(0.5, 0.5), stats.weibull_min(0.5)])
+def test_intervals_cover_where_people_stand_closer_than_cells_can_tell(family: Any) -> None:
+    """At a pole the lattice's step is a hundred times the people's own standard error or more."""
+    p, step = np.array([0.02]), float(np.diff(family.ppf([0.25, 0.75]))[0]) / 13.49
+    covered = 0
+    for seed in range(40):
+        tables, _ = _tables(family, Lattice(step), seed)
+        fitted = smooth(tables, Lattice(step))
+        low, high = fitted.interval(p)
+        covered += bool(low[0] <= family.ppf(0.02) <= high[0])
+        assert fitted.blur(p)[0] > 0
+    assert covered >= 34
+
+
+@pytest.mark.parametrize("family", [stats.norm(), stats.gamma(4), stats.uniform()])
+def test_cells_that_tell_enough_do_not_blur(family: Any) -> None:
+    lattice = Lattice(float(np.diff(family.ppf([0.25, 0.75]))[0]) / 13.49)
+    assert smooth(_tables(family, lattice)[0], lattice).blur(P).tolist() == [0.0] * len(P)
+
+
 def test_everybody_alike_is_no_error() -> None:
     lattice = Lattice(1.0)
     fitted = smooth([lattice_table(np.full(50, 3.0), lattice, 10)], lattice)
     assert fitted.quantile(P).tolist() == [3.0] * 5
     assert fitted.interval(P)[0].tolist() == [3.0] * 5
+    assert fitted.blur(P).tolist() == [0.0] * 5
 
 
 def test_strata_that_differ_make_the_error_smaller() -> None:

@@ -29,6 +29,7 @@ from unpooled.maths.smoothing import (
 )
 
 _TRANSFORMED = 0.4  # of the sampling variance: what choosing a transformation may cost
+_BLURRED = 2.0  # times the sampling variance: cells that leave more tell too little
 _OUTER = 0.1  # the share of people in either tail
 _GRID = np.linspace(-5.0, 5.0, 401)  # normal quantiles at which the distribution is drawn
 
@@ -69,7 +70,8 @@ class Distribution:
         Woodruff's levels p ± z·SE, the SE shortened by what smoothing gains; how far the quantile
         moves between these levels is the geometric mean of what the curve (or shape) and the pooled
         people say. The interval lies around the middle of the estimate, which may be biased, and
-        the people's own quantile.
+        the people's own quantile. Where cells tell too little (`blur`) it is longer, and the
+        shape's quantile lies in it.
         """
         from scipy.special import ndtri
 
@@ -77,30 +79,43 @@ class Distribution:
             raise ValueError(f"level must lie in (0, 1), got {level}. Hint: for 95 % use 0.95.")
         p = check_probabilities(p)
         z = float(ndtri((1 + level) / 2))
-        low, high = self._limits(p, z, self.curve)
-        failed = self._failed(p)
+        moves, failed = self._moves(p, z, self.curve), self._failed(p)
         if failed.any():
-            others = self._limits(p, z, self.placed.shape)
-            low, high = (np.where(failed, *pair) for pair in zip(others, (low, high), strict=True))
-        estimate = self.quantile(p)
-        low, high = self._possible(low), self._possible(high)
-        return np.minimum(low, estimate), np.maximum(high, estimate)
+            moves = np.where(failed, self._moves(p, z, self.placed.shape), moves)
+        blur = z * self.blur(p)
+        down, up = np.sqrt(moves**2 + blur**2)
+        estimate = self._unrounded(p)
+        shaped = np.where(blur > 0, self._drawn(p, self.placed.shape), estimate)
+        middle = (estimate + self._pooled(p)) / 2
+        return (
+            self._possible(np.minimum.reduce((middle - down, estimate, shaped))),
+            self._possible(np.maximum.reduce((middle + up, estimate, shaped))),
+        )
 
-    def _limits(
-        self, p: FloatArray, z: float, smooth: Curve | Shape | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """The same by one smooth distribution, z standard errors to either side."""
-        shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * _kept(smooth, p))
+    def _moves(self, p: FloatArray, z: float, smooth: Curve | Shape | None) -> FloatArray:
+        """How far quantiles move down and up over z shortened errors, by a smooth distribution."""
+        kept = np.minimum(_kept(smooth, p), 1.0)
+        shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * kept)
         reach = z * shortened * self.standard_error(p)
         drawn, pooled = self._drawn(p, smooth), self._pooled(p)
-        middle = (self._unrounded(p) + pooled) / 2
-        limits = []
+        moves = []
         for sign in (-1, 1):
             there = np.clip(p + sign * reach, 0.1 / self.people, 1 - 0.1 / self.people)
             curve, people = self._drawn(there, smooth) - drawn, self._pooled(there) - pooled
-            moved = np.sqrt(np.maximum(sign * curve, 0.0) * np.maximum(sign * people, 0.0))
-            limits.append(middle + sign * moved)
-        return limits[0], limits[1]
+            moves.append(np.sqrt(np.maximum(sign * curve, 0.0) * np.maximum(sign * people, 0.0)))
+        return np.stack(moves)
+
+    def blur(self, p: npt.ArrayLike) -> FloatArray:
+        """The standard error that cells add at p, where they tell much less than people would.
+
+        It is 0 elsewhere. People stand closer than cells can tell at a pole of the density, and
+        where a few of them lie far from all others.
+        """
+        p, shape = check_probabilities(p), self.placed.shape
+        error = self.standard_error(p)
+        aside = np.minimum(error, np.minimum(p, 1 - p)) / 2
+        steep = (self._drawn(p + aside, shape) - self._drawn(p - aside, shape)) / (2 * aside)
+        return np.asarray(steep * error * np.sqrt(np.maximum(_kept(shape, p) - _BLURRED, 0.0)))
 
     def standard_error(self, p: FloatArray) -> FloatArray:
         """The standard error of the share of people below the quantile, centers being strata."""
@@ -166,7 +181,8 @@ class Distribution:
 
     def _near(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
         """The quantiles of a smooth distribution, within its limited translation."""
-        drawn, kept, error = self._drawn(p, smooth), _kept(smooth, p), self.standard_error(p)
+        drawn, error = self._drawn(p, smooth), self.standard_error(p)
+        kept = np.minimum(_kept(smooth, p), 1.0)
         return limited_translation(drawn, kept, error, p, self.placed.values, self.levels)
 
     def _pooled(self, p: FloatArray) -> FloatArray:

@@ -40,13 +40,15 @@ _LONGEST = 1.5  # step in η
 _FIRST_LEVELS = 100  # between which the first slopes are taken
 _FLAT = 1e-6  # prior precision of the level in the first curve
 _SHRUNK = 0.1  # and of the rest
+_UNKNOWN = 1e6  # times the sampling variance is as good as anything
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Values at ascending normal quantiles t.
 
-    `kept` is the posterior variance as a share of the sampling variance of a quantile.
+    `kept` is the posterior variance as a share of the sampling variance of a quantile: above 1,
+    cells tell less than their people would.
     """
 
     t: FloatArray
@@ -87,7 +89,7 @@ def fit_shape(cells: Cells, values: FloatArray, weights: FloatArray, lower: floa
         posterior = search.look(*seen.information(curve))
         if search.step(posterior.mean) < _CLOSE and search.priors_stay:
             break
-    kept = np.clip(posterior.variance(curve) * seen.count.sum(), 0.0, 1.0)
+    kept = np.clip(posterior.variance(curve) * seen.count.sum(), 0.0, _UNKNOWN)
     curve = SlopeCurve.of(search.theta, scale, unit)
     inside = (curve.x > unit.inside[0]) & (curve.x < unit.inside[1])
     return Shape(GRID[inside], unit.location + unit.size * curve.x[inside], kept[inside])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BEYOND = "outside all boundaries: it rests on the shape of the tail"
 FEW = "people beyond all boundaries take few values; declare the variable's limits or resolution"
+LITTLE = "its cells tell less than half of what their people would"
 WIDE = 0.2  # a share of people without a boundary between them says little about where they are
 DEFAULT_P = (0.02, 0.25, 0.5, 0.75, 0.98)
 
@@ -202,6 +203,7 @@ def parallel_estimates(
     """
     found, outside = distribution.quantile(p), distribution.beyond(p)
     low, high = distribution.interval(p)
+    blurred = distribution.blur(p) > 0
     placed = distribution.placed
     everybody = np.concatenate(([0.0], np.cumsum(placed.weights))) / distribution.people
     below = everybody[np.searchsorted(placed.values, edges, "right")]
@@ -213,7 +215,7 @@ def parallel_estimates(
             told.append(Quantile(group, level, None, note=FEW))
             continue
         wide = f"no boundary parts the {share:.0%} of people around it" if share > WIDE else None
-        note = BEYOND if outside[i] else wide
+        note = BEYOND if outside[i] else LITTLE if blurred[i] else wide
         told.append(Quantile(group, level, float(found[i]), float(low[i]), float(high[i]), note))
     return told
 
