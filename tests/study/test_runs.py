@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -60,8 +61,10 @@ def hear_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def interrupt(out: Path) -> subprocess.CompletedProcess[str]:
-    """Start the study, press Ctrl-C once some of it is kept, and wait for its end."""
+def interrupt(
+    out: Path, how: Callable[[int, int], None], number: signal.Signals
+) -> subprocess.CompletedProcess[str]:
+    """Start the study, send a signal once some of it is kept, and wait for its processes' end."""
     process = subprocess.Popen(
         study(out),
         stdout=subprocess.PIPE,
@@ -73,14 +76,23 @@ def interrupt(out: Path) -> subprocess.CompletedProcess[str]:
     deadline = time.monotonic() + 300
     while not list(out.rglob("*.npy")) and time.monotonic() < deadline:
         time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
-    told = process.communicate(timeout=300)
+    how(process.pid, number)
+    told = process.communicate(timeout=60)
     return subprocess.CompletedProcess(process.args, process.returncode, *told)
+
+
+def test_a_study_that_is_told_to_end_leaves_no_process_behind(tmp_path: Path) -> None:
+    """Its children hold its output: they would be waited for."""
+    ended = interrupt(tmp_path, os.kill, signal.SIGTERM)
+    assert (ended.returncode, ended.stderr) == (
+        130,
+        "stopped; the same command goes on from here\n",
+    )
 
 
 def test_ctrl_c_and_again_gives_the_same_bytes(tmp_path: Path) -> None:
     stopped, whole = tmp_path / "stopped", tmp_path / "whole"
-    first = interrupt(stopped)
+    first = interrupt(stopped, os.killpg, signal.SIGINT)  # as a terminal does: to all processes
     assert first.returncode == 130
     assert first.stderr == "stopped; the same command goes on from here\n"
     kept = {file: file.stat().st_mtime_ns for file in stopped.rglob("*.npy")}

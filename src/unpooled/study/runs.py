@@ -9,7 +9,7 @@ import hashlib
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -131,7 +131,7 @@ def _simulated(
             advance(piece.stop - piece.start)
         return
     with _processes(min(jobs, len(pieces))) as pool:
-        with _deaf_children():
+        with _hearing(signal.SIGINT, signal.SIG_IGN):  # children leave Ctrl-C to us
             waiting: dict[Future[FloatArray], Piece] = {pool.submit(_work, p): p for p in pieces}
         for done in as_completed(waiting):
             piece = waiting[done]
@@ -150,19 +150,22 @@ def _processes(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
     pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
     try:
-        yield pool
+        with _hearing(signal.SIGTERM, signal.default_int_handler):  # else it would leave them alone
+            yield pool
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Children begun here leave Ctrl-C to us, also while they are still importing."""
+def _hearing(
+    number: signal.Signals, answer: Callable[..., None] | signal.Handlers
+) -> Iterator[None]:
+    """Answer a signal so for a while."""
     if threading.current_thread() is not threading.main_thread():
         yield  # no signal reaches this thread, and none can be set from it
         return
-    ours = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ours = signal.signal(number, answer)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, ours)
+        signal.signal(number, ours)
