@@ -5,8 +5,8 @@
 For each family, number of centers and K: the mean squared error over that of the full-data
 quantile loss on the same people (with its Monte Carlo error), how often the 95 % interval holds the
 truth, and its mean length over that of the full-data order-statistic interval. SET is one of main,
-all, k20, held-out, gridded, speed; the default is main and speed. `unpooled study parallel` runs
-the same simulations and keeps them.
+all, k20, held-out, sizes, odd, gridded, speed; the default is main and speed. `unpooled study
+parallel` runs the same simulations and keeps them.
 """
 
 import sys
@@ -27,7 +27,7 @@ from unpooled.study.simulation import simulate
 def work(setting: ParallelQuantiles, seed: int, runs: int) -> str:
     """One line of the table."""
     found = QuantileSummary.of(setting, simulate(setting, seed, 0, runs))
-    label = f"{setting.family:<22}{setting.centers:>3}{setting.k:>4} {setting.moments:<6}"
+    label = f"{setting.family:<22} {setting.where:<16}{setting.k:>3} {setting.moments:<6}"
     gridded = setting.family in GRIDDED
     first, second = (found.hits, found.full_hits) if gridded else (found.ratio, found.error)
     parts = [" ".join(f"{value:.{3 if gridded else 2}f}" for value in c) for c in (first, second)]

@@ -26,6 +26,8 @@ _HEADINGS = {
     "all": "Quantiles, K = 10, moments of all cells",
     "k20": "Quantiles, K = 20",
     "held-out": "Other families",
+    "sizes": "Other sizes",
+    "odd": "Families of which cells tell too little",
     "gridded": "Rounded and zero-inflated data",
 }
 
@@ -59,8 +61,9 @@ def parallel_page(study: ParallelStudy, results: Mapping[Simulated, FloatArray])
     sections = [_quantiles(name, results) for name in SETS]
     under = (
         f"{study.runs} simulations of each setting, seed {study.seed}; 1500 people in the paper's "
-        "centers. Ratios are mean squared errors over those of the full-data quantile loss on the "
-        "same people. A verdict 'within its error' is a miss of at most two standard errors."
+        "centers, where no other sizes are given. Ratios are mean squared errors over those of the "
+        "full-data quantile loss on the same people. A verdict 'within its error' is a miss of at "
+        "most two standard errors."
     )
     return page("The parallel method beside the full data", under, [*sections, _tests(results)])
 
@@ -88,7 +91,7 @@ def _row(summary: QuantileSummary) -> list[str]:
     columns = (first, second, summary.coverage, summary.length)
     digits = (3, 3, 3, 2) if gridded else (2, 2, 3, 2)
     shown = [" ".join(f"{v:.{d}f}" for v in c) for c, d in zip(columns, digits, strict=True)]
-    return [setting.family, str(setting.centers), str(setting.k), setting.moments, *shown]
+    return [setting.family, setting.where, str(setting.k), setting.moments, *shown]
 
 
 def _counted(verdicts: Sequence[Verdict]) -> str:

@@ -60,15 +60,16 @@ def _scipy(distribution: "stats.rv_frozen", lower: float | None = None) -> Famil
     )
 
 
-def _mixture(share: float, one: tuple[float, float], other: tuple[float, float]) -> Family:
+def _mixture(*parts: tuple[float, float, float]) -> Family:
+    """Normal distributions, each a share, a mean and an SD."""
+    shares, means, sds = np.array(parts).T
+
     def draw(random: Random, n: int) -> FloatArray:
-        first = random.random(n) < share
-        mean, sd = (np.where(first, a, b) for a, b in zip(one, other, strict=True))
-        return np.asarray(random.normal(mean, sd))
+        part = np.searchsorted(np.cumsum(shares[:-1]), random.random(n), "right")
+        return np.asarray(random.normal(means[part], sds[part]))
 
     def cdf(x: FloatArray) -> FloatArray:
-        low, high = (special.ndtr((x - mean) / sd) for mean, sd in (one, other))
-        return np.asarray(share * low + (1 - share) * high)
+        return np.asarray(special.ndtr((x[..., None] - means) / sds) @ shares)
 
     return Family(draw, cdf)
 
@@ -102,14 +103,14 @@ FAMILIES: dict[str, Family] = {
     "normal": _scipy(stats.norm()),
     "lognormal": _scipy(stats.lognorm(1.0), 0.0),
     "t3": _scipy(stats.t(3)),
-    "bimodal": _mixture(0.5, (-1.5, 1.0), (1.5, 1.0)),
+    "bimodal": _mixture((0.5, -1.5, 1.0), (0.5, 1.5, 1.0)),
     "weibull 1.5": _scipy(stats.weibull_min(1.5), 0.0),
     "weibull .8": _scipy(stats.weibull_min(0.8), 0.0),
     "exponential": _scipy(stats.expon(), 0.0),
     "exponential, no bound": _scipy(stats.expon()),
     "uniform": _scipy(stats.uniform(), 0.0),
     "uniform, no bound": _scipy(stats.uniform()),
-    "gap mixture": _mixture(0.8, (0.0, 1.0), (4.0, 0.5)),
+    "gap mixture": _mixture((0.8, 0.0, 1.0), (0.2, 4.0, 0.5)),
 }
 GRIDDED = {"rounded": _rounded(), "zero-inflated": _zero_inflated()}
 SEEN_LATE: dict[str, Family] = {  # looked at before the last choice of a constant
@@ -118,7 +119,7 @@ SEEN_LATE: dict[str, Family] = {  # looked at before the last choice of a consta
     "inverse gauss": _scipy(stats.invgauss(1.0), 0.0),
     "pareto 3": _scipy(stats.pareto(3.0)),
     "triangular": _scipy(stats.triang(0.9)),
-    "skew mixture": _mixture(0.6, (0.0, 1.0), (2.0, 2.0)),
+    "skew mixture": _mixture((0.6, 0.0, 1.0), (0.4, 2.0, 2.0)),
 }
 HELD_OUT: dict[str, Family] = {
     "logistic": _scipy(stats.logistic()),
@@ -126,9 +127,18 @@ HELD_OUT: dict[str, Family] = {
     "chi-square 3": _scipy(stats.chi2(3), 0.0),
     "beta 5 1": _scipy(stats.beta(5, 1)),
     "t5": _scipy(stats.t(5)),
-    "contaminated": _mixture(0.9, (0.0, 1.0), (0.0, 5.0)),
+    "contaminated": _mixture((0.9, 0.0, 1.0), (0.1, 0.0, 5.0)),
 }
-EVERY = FAMILIES | GRIDDED | SEEN_LATE | HELD_OUT
+ODD: dict[str, Family] = {  # of which cells tell too little: poles, clusters, far people
+    "arcsine": _scipy(stats.beta(0.5, 0.5)),
+    "gamma .5": _scipy(stats.gamma(0.5), 0.0),
+    "weibull .5": _scipy(stats.weibull_min(0.5)),
+    "cauchy": _scipy(stats.cauchy()),
+    "three clusters": _mixture((0.3, -3.0, 0.6), (0.4, 0.0, 0.6), (0.3, 3.0, 0.6)),
+    "far apart": _mixture((0.5, 0.0, 1.0), (0.5, 10.0, 1.0)),
+    "few far out": _mixture((0.97, 0.0, 1.0), (0.03, 8.0, 0.5)),
+}
+EVERY = FAMILIES | GRIDDED | SEEN_LATE | HELD_OUT | ODD
 
 
 def draw_centers(

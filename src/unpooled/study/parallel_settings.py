@@ -10,8 +10,8 @@ EFFECT = 0.0625
 LEVELS = 5
 
 
-class ParallelQuantiles(msgspec.Struct, frozen=True, tag="parallel quantiles"):
-    """Five quantiles of a family in the paper's centers.
+class ParallelQuantiles(msgspec.Struct, frozen=True, tag="parallel quantiles", omit_defaults=True):
+    """Five quantiles of a family in the paper's centers, or in centers of these sizes.
 
     A simulation gives, for each quantile, our error, that of the full data, whether our interval
     holds the truth, its length, and the length of the full-data order-statistic interval.
@@ -21,6 +21,7 @@ class ParallelQuantiles(msgspec.Struct, frozen=True, tag="parallel quantiles"):
     centers: int
     k: int = 10
     moments: Moments = "tails"
+    sizes: tuple[int, ...] = ()
 
     @property
     def columns(self) -> int:
@@ -28,9 +29,25 @@ class ParallelQuantiles(msgspec.Struct, frozen=True, tag="parallel quantiles"):
         return 5 * LEVELS
 
     @property
+    def where(self) -> str:
+        """The centers in a few words.
+
+        Examples
+        --------
+        >>> ParallelQuantiles("normal", 3).where
+        '3'
+        >>> ParallelQuantiles("normal", 2, sizes=(40, 60)).where
+        '2 of 40 to 60'
+        """
+        if not self.sizes:
+            return str(self.centers)
+        low, high = min(self.sizes), max(self.sizes)
+        return f"{self.centers} of {low}" + (f" to {high}" if high > low else "")
+
+    @property
     def name(self) -> str:
         """What simulations are seeded by."""
-        return f"parallel quantiles {self.family} {self.centers} centers"
+        return f"parallel quantiles {self.family} {self.where} centers"
 
 
 class ParallelTests(msgspec.Struct, frozen=True, tag="parallel tests"):
@@ -85,9 +102,28 @@ OTHERS = (
     "t5",
     "contaminated",
 )
+ODD = (
+    "arcsine",
+    "gamma .5",
+    "weibull .5",
+    "cauchy",
+    "three clusters",
+    "far apart",
+    "few far out",
+)
+_RESIZED = ("normal", "exponential, no bound", "gap mixture", "laplace", "pareto 3")
+_SIZES: tuple[tuple[int, tuple[int, ...]], ...] = (
+    (10, (200, 300, 400, 500)),
+    (10, (150,) * 6),
+    (5, (100, 150, 200)),
+    (20, (100, 120, 150, 180, 200, 220, 250, 300)),
+    (30, (200, 300, 400, 600)),
+    (10, (75,) * 20),
+    (10, (40, 60, 80, 120)),
+)
 _TOLD: tuple[Moments, ...] = ("tails", "all")
 TESTED = ("normal", "t3", "gamma 4")
-SETS = ("main", "all", "k20", "held-out", "gridded")
+SETS = ("main", "all", "k20", "held-out", "sizes", "odd", "gridded")
 
 
 def quantile_settings(name: str) -> Iterator[ParallelQuantiles]:
@@ -96,7 +132,7 @@ def quantile_settings(name: str) -> Iterator[ParallelQuantiles]:
     Examples
     --------
     >>> [len(list(quantile_settings(name))) for name in SETS]
-    [28, 28, 26, 24, 4]
+    [28, 28, 26, 24, 35, 14, 4]
     """
     if name in ("main", "all"):
         moments: Moments = "all" if name == "all" else "tails"
@@ -108,6 +144,11 @@ def quantile_settings(name: str) -> Iterator[ParallelQuantiles]:
             yield from (ParallelQuantiles(family, 10, 20, told) for told in _TOLD)
     elif name == "held-out":
         yield from (ParallelQuantiles(family, 10, k) for family in OTHERS for k in (10, 20))
+    elif name == "sizes":
+        for k, sizes in _SIZES:
+            yield from (ParallelQuantiles(f, len(sizes), k, sizes=sizes) for f in _RESIZED)
+    elif name == "odd":
+        yield from (ParallelQuantiles(family, 10, k) for family in ODD for k in (10, 20))
     elif name == "gridded":
         yield from (ParallelQuantiles(family, n) for family in GRIDDED for n in (3, 10))
     else:

@@ -27,7 +27,8 @@ _LEVELS_APART = 0.1  # SD of the centers' levels
 
 def simulate_quantiles(setting: ParallelQuantiles, random: Random) -> FloatArray:
     """One simulation of quantiles with intervals."""
-    centers, truth = draw_centers(setting.family, ALLOCATIONS[setting.centers], random)
+    sizes = setting.sizes or ALLOCATIONS[setting.centers]
+    centers, truth = draw_centers(setting.family, sizes, random)
     lattice = lattice_of(setting.family)
     tables = [lattice_table(x, lattice, setting.k, setting.moments) for x in centers]
     fitted = smooth(tables, lattice)

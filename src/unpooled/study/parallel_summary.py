@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.study.parallel_settings import GRIDDED, LEVELS, PAPER, ParallelQuantiles
+from unpooled.study.parallel_settings import GRIDDED, LEVELS, NAMED, PAPER, ParallelQuantiles
 
 Verdict = Literal["met", "within its error", "missed"]
 COVERAGE = (0.93, 0.97)
@@ -55,15 +55,17 @@ class QuantileSummary:
     def limits(self) -> FloatArray:
         """What is asked of the ratios."""
         family = self.setting.family
-        if family in PAPER and self.setting.k == 10:
-            return np.array([0.72, 0.85, 0.85, 0.85, 0.72])
-        if family == "t3":
-            return np.array([1.10, 1.05, 1.05, 1.05, 1.10])
         if family == "gap mixture":
             return np.full(LEVELS, 1.20)
+        named = family in (*PAPER, *NAMED) and not self.setting.sizes and self.setting.k == 10
+        if named and family in PAPER:
+            return np.array([0.72, 0.85, 0.85, 0.85, 0.72])
+        limits = np.full(LEVELS, 1.05 if named else 1.10)
+        if family == "t3":
+            limits[[0, -1]] = 1.10
         if family.startswith("uniform"):
-            return np.array([1.05, 1.05, 1.05, 1.05, 1.20])
-        return np.full(LEVELS, 1.05 if self.setting.k == 10 else 1.10)
+            limits[-1] = 1.20
+        return limits
 
     def verdicts(self) -> list[Verdict]:
         """One for each ratio; of rounded and zero-inflated data, for each rate of exact hits."""
