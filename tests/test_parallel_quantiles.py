@@ -84,7 +84,7 @@ def test_people_closer_than_cells_can_tell_are_flagged() -> None:
     low, middle = quantiles(
         Federation.local({"A": crowded}, variables=facts), "v", [0.02, 0.5]
     ).quantiles
-    assert low.note == "its cells tell less than half of what their people would"
+    assert low.note == "its cells tell less than their people would"
     assert middle.note is None
     assert low.low is not None
     assert low.high is not None

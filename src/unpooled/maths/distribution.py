@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unpooled.maths.arrays import FloatArray
+from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.placing import Placed, place
 from unpooled.maths.quantile import check_probabilities
@@ -29,8 +29,7 @@ from unpooled.maths.smoothing import (
 )
 
 _TRANSFORMED = 0.4  # of the sampling variance: what choosing a transformation may cost
-_BLURRED = 2.0  # times the sampling variance: cells that leave more tell too little
-_OUTER = 0.1  # the share of people in either tail
+_BLURRED = 1.2  # times the sampling variance: cells that leave more tell too little
 _GRID = np.linspace(-5.0, 5.0, 401)  # normal quantiles at which the distribution is drawn
 
 BoolArray = npt.NDArray[np.bool_]
@@ -68,10 +67,10 @@ class Distribution:
         """Confidence limits of the quantiles at p.
 
         Woodruff's levels p ± z·SE, the SE shortened by what smoothing gains; how far the quantile
-        moves between these levels is the geometric mean of what the curve (or shape) and the pooled
-        people say. The interval lies around the middle of the estimate, which may be biased, and
-        the people's own quantile. Where cells tell too little (`blur`) it is longer, and the
-        shape's quantile lies in it.
+        moves between these levels is the geometric mean of what the curve and the pooled people
+        say. The interval lies around the middle of the estimate, which may be biased, and the
+        people's own quantile. Where cells tell too little (`blur`) it is longer, and the shape's
+        quantile lies in it.
         """
         from scipy.special import ndtri
 
@@ -79,11 +78,8 @@ class Distribution:
             raise ValueError(f"level must lie in (0, 1), got {level}. Hint: for 95 % use 0.95.")
         p = check_probabilities(p)
         z = float(ndtri((1 + level) / 2))
-        moves, failed = self._moves(p, z, self.curve), self._failed(p)
-        if failed.any():
-            moves = np.where(failed, self._moves(p, z, self.placed.shape), moves)
         blur = z * self.blur(p)
-        down, up = np.sqrt(moves**2 + blur**2)
+        down, up = np.sqrt(self._moves(p, z) ** 2 + blur**2)
         estimate = self._unrounded(p)
         shaped = np.where(blur > 0, self._drawn(p, self.placed.shape), estimate)
         middle = (estimate + self._pooled(p)) / 2
@@ -92,16 +88,15 @@ class Distribution:
             self._possible(np.maximum.reduce((middle + up, estimate, shaped))),
         )
 
-    def _moves(self, p: FloatArray, z: float, smooth: Curve | Shape | None) -> FloatArray:
-        """How far quantiles move down and up over z shortened errors, by a smooth distribution."""
-        kept = np.minimum(_kept(smooth, p), 1.0)
-        shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * kept)
+    def _moves(self, p: FloatArray, z: float) -> FloatArray:
+        """How far quantiles move down and up over z shortened standard errors."""
+        shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * self._kept(p, self.curve))
         reach = z * shortened * self.standard_error(p)
-        drawn, pooled = self._drawn(p, smooth), self._pooled(p)
+        drawn, pooled = self._drawn(p, self.curve), self._pooled(p)
         moves = []
         for sign in (-1, 1):
             there = np.clip(p + sign * reach, 0.1 / self.people, 1 - 0.1 / self.people)
-            curve, people = self._drawn(there, smooth) - drawn, self._pooled(there) - pooled
+            curve, people = self._drawn(there, self.curve) - drawn, self._pooled(there) - pooled
             moves.append(np.sqrt(np.maximum(sign * curve, 0.0) * np.maximum(sign * people, 0.0)))
         return np.stack(moves)
 
@@ -115,7 +110,7 @@ class Distribution:
         error = self.standard_error(p)
         aside = np.minimum(error, np.minimum(p, 1 - p)) / 2
         steep = (self._drawn(p + aside, shape) - self._drawn(p - aside, shape)) / (2 * aside)
-        return np.asarray(steep * error * np.sqrt(np.maximum(_kept(shape, p) - _BLURRED, 0.0)))
+        return np.asarray(steep * error * np.sqrt(np.maximum(self._kept(p, shape) - _BLURRED, 0.0)))
 
     def standard_error(self, p: FloatArray) -> FloatArray:
         """The standard error of the share of people below the quantile, centers being strata."""
@@ -164,25 +159,9 @@ class Distribution:
         return levels, np.maximum.accumulate(self._unrounded(levels))
 
     def _unrounded(self, p: FloatArray) -> FloatArray:
-        """The curve, kept near the pooled people; where it fails, the shape, kept near them too."""
-        near = self._near(p, self.curve)
-        failed = self._failed(p)
-        return np.where(failed, self._near(p, self.placed.shape), near) if failed.any() else near
-
-    def _failed(self, p: FloatArray) -> BoolArray:
-        """Where the curve would leave the people of a tail: mostly a hard edge, not declared."""
-        if self.placed.shape is None:
-            return np.zeros(len(p), dtype=np.bool_)
-        near = self._near(p, self.curve)
-        outer = (p < _OUTER) | (p > 1 - _OUTER)
-        spread = self.placed.values[-1] - self.placed.values[0]
-        left = np.abs(self._drawn(p, self.curve) - near) > 1e-9 * spread
-        return np.asarray(outer & left)
-
-    def _near(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
-        """The quantiles of a smooth distribution, within its limited translation."""
-        drawn, error = self._drawn(p, smooth), self.standard_error(p)
-        kept = np.minimum(_kept(smooth, p), 1.0)
+        """The curve's quantiles, kept near those of the pooled people."""
+        drawn, kept = self._drawn(p, self.curve), self._kept(p, self.curve)
+        error = self.standard_error(p)
         return limited_translation(drawn, kept, error, p, self.placed.values, self.levels)
 
     def _pooled(self, p: FloatArray) -> FloatArray:
@@ -190,26 +169,28 @@ class Distribution:
 
     def _drawn(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
         """The quantiles of a smooth distribution, with the shared values in their places."""
-        shared = self.placed.shared
         if smooth is None:
             return self._pooled(p)
-        weights = self.placed.weights / self.people
-        smooth_share = float(weights[~shared].sum())
-        reached = np.cumsum(weights)
-        at = np.minimum(np.searchsorted(reached, p), len(reached) - 1)
-        atoms_below = np.cumsum(np.where(shared, weights, 0.0))[at]
-        inner = np.clip((p - atoms_below) / smooth_share, 1e-12, 1 - 1e-12)
-        drawn = np.where(shared[at], self.placed.values[at], smooth.quantile(inner))
+        at, inner = self._among_others(p)
+        drawn = np.where(self.placed.shared[at], self.placed.values[at], smooth.quantile(inner))
         return np.where(np.isnan(drawn), self._pooled(p), drawn)
+
+    def _kept(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
+        """The share of the sampling variance that a smooth distribution leaves at p."""
+        return np.ones(len(p)) if smooth is None else smooth.kept_at(self._among_others(p)[1])
+
+    def _among_others(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Which of the placed people stands at p, and its level among those of no shared value."""
+        shared, weights = self.placed.shared, self.placed.weights / self.people
+        at = np.minimum(np.searchsorted(np.cumsum(weights), p), len(weights) - 1)
+        below = np.cumsum(np.where(shared, weights, 0.0))[at]
+        others = float(weights[~shared].sum())
+        return at, np.clip((p - below) / others, 1e-12, 1 - 1e-12)
 
     def _possible(self, x: FloatArray) -> FloatArray:
         if self.lattice.resolution is not None:
             x = self.lattice.resolution * np.round(x / self.lattice.resolution)
         return np.clip(x, self.lattice.lower, self.lattice.upper)
-
-
-def _kept(smooth: Curve | Shape | None, p: FloatArray) -> FloatArray:
-    return np.ones(len(p)) if smooth is None else smooth.kept_at(p)
 
 
 def smooth(tables: Sequence[LatticeTable], lattice: Lattice) -> Distribution:
