@@ -77,6 +77,16 @@ def test_a_cell_that_holds_many_people_is_flagged() -> None:
     assert all(q.note is not None for q in result.quantiles)
 
 
+@pytest.mark.parametrize("away", [1e6, 1e9, -1e9])
+def test_people_far_from_zero_are_answered_for(away: float) -> None:
+    """Numbers of their size have few digits left for the rounding of moments."""
+    random = np.random.default_rng(1)
+    for _ in range(5):
+        x = away + 1e-9 * abs(away) * random.normal(size=100)
+        (q,) = quantiles(Federation.local({"A": pl.DataFrame({"v": x})}), "v", [0.5]).quantiles
+        assert q.estimate == pytest.approx(np.median(x), abs=0.5e-9 * abs(away), rel=0)
+
+
 def test_people_closer_than_cells_can_tell_are_flagged() -> None:
     """Half of a chi-square with one degree of freedom: its density has a pole at 0."""
     crowded = pl.DataFrame({"v": np.random.default_rng(3).gamma(0.5, size=1500)})

@@ -1,7 +1,7 @@
 """The gate's rule for tables on a public lattice."""
 
 from itertools import pairwise
-from math import isfinite, nextafter
+from math import isfinite, nextafter, ulp
 
 import numpy as np
 
@@ -171,9 +171,11 @@ def _judge_rounding(table: CellTable, lattice: Lattice) -> None:
             raise GateError("a standard deviation must be that of a cell, on a scale that ends")
         halves = 2 if sd == unit[cell] / 2 else 1  # what an SD below half a unit is told as
         for value, origin, parts in ((mean, start[cell], 1), (sd, 0.0, halves)):
-            if value is not None and not _whole((value - origin) / unit[cell] * parts):
+            if value is not None and not _whole(value, origin, unit[cell] / parts):
                 raise GateError("moments must be rounded to a part of the cell's width")
 
 
-def _whole(ratio: float) -> bool:
-    return abs(ratio - round(ratio)) < 1e-6
+def _whole(value: float, origin: float, unit: float) -> bool:
+    """Whether so many units lie between the two, as far as numbers of their size can tell."""
+    ratio, last_digit = (value - origin) / unit, max(ulp(value), ulp(origin)) / unit
+    return abs(ratio - round(ratio)) < 1e-6 + 2 * last_digit
