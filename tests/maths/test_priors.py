@@ -87,3 +87,12 @@ def test_local_rows_start_even_and_are_changed_alone() -> None:
     back = changed.with_variances(s, np.ones(PIECES))
     assert np.allclose(back.precision, both.precision)
     assert np.allclose(back.log_weight, both.log_weight)
+
+
+def test_information_that_rounding_leaves_indefinite_has_a_posterior() -> None:
+    """A very steep curve tells a million times more about some coefficients than about others."""
+    rows = np.random.default_rng(1).normal(size=(20, SIZE)) * 1e6
+    information = rows.T @ rows
+    assert np.linalg.eigvalsh(information).min() < 0
+    posterior = Posterior.of(information, rows.sum(axis=0), even_priors())
+    assert np.isfinite(posterior.mean).all()

@@ -49,6 +49,25 @@ def test_every_k_sees_the_same_people() -> None:
     np.testing.assert_array_equal(full[0], full[1])
 
 
+@pytest.mark.parametrize(
+    ("setting", "limits"),
+    [
+        (ParallelQuantiles("gamma 4", 5), [0.72, 0.85, 0.85, 0.85, 0.72]),
+        (ParallelQuantiles("gamma 4", 10, 20), [1.1] * 5),
+        (ParallelQuantiles("normal", 3), [1.05] * 5),
+        (ParallelQuantiles("normal", 2, sizes=(90, 60)), [1.1] * 5),
+        (ParallelQuantiles("t3", 10), [1.1, 1.05, 1.05, 1.05, 1.1]),
+        (ParallelQuantiles("uniform", 10), [1.05, 1.05, 1.05, 1.05, 1.2]),
+        (ParallelQuantiles("gap mixture", 10, 20), [1.2] * 5),
+        (ParallelQuantiles("laplace", 10), [1.1] * 5),
+    ],
+)
+def test_what_is_asked(setting: ParallelQuantiles, limits: list[float]) -> None:
+    """Named families, sizes and K have limits of their own; all others 1.10."""
+    rows = np.ones((20, setting.columns))
+    assert QuantileSummary.of(setting, rows).limits().tolist() == limits
+
+
 def test_the_full_data_themselves_have_ratio_one() -> None:
     error = np.random.default_rng(1).normal(size=(200, 5))
     rows = np.concatenate((error, error, np.ones((200, 5)), np.ones((200, 10))), axis=1)

@@ -81,8 +81,13 @@ def interrupt(
     return subprocess.CompletedProcess(process.args, process.returncode, *told)
 
 
-def test_a_study_that_is_told_to_end_leaves_no_process_behind(tmp_path: Path) -> None:
+def test_a_study_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
     """Its children hold its output: they would be waited for."""
+    ended = interrupt(tmp_path, os.kill, signal.SIGKILL)
+    assert ended.returncode == -signal.SIGKILL
+
+
+def test_a_study_that_is_told_to_end_says_how_to_go_on(tmp_path: Path) -> None:
     ended = interrupt(tmp_path, os.kill, signal.SIGTERM)
     assert (ended.returncode, ended.stderr) == (
         130,

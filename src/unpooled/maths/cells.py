@@ -47,6 +47,7 @@ class Cells:
         limit = np.concatenate([scale.limit for scale in scales])
         unit = np.concatenate([scale.unit for scale in scales])
         scale = OpenScale(limit, np.where(sd == 0, np.nan, unit))  # one value is told as it is
+        low = np.where(np.nextafter(high, -np.inf) == low, high, low)  # a declared atom alone
         low, high, sd = _widened(low, high, mean, sd, lattice.resolution)
         points = np.minimum(count, _MOST_POINTS)
         return cls(low, high, count, mean, sd, scale, center, points, np.cumsum(points) - points)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
+from unpooled.maths.counted import Counted
 from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.placing import Placed, place
 from unpooled.maths.quantile import check_probabilities
@@ -45,6 +46,7 @@ class Distribution:
     lattice: Lattice
     curve: Curve | None  # None where everybody shares a few values
     ends: tuple[float, float]  # the outermost boundaries
+    counted: Counted
 
     @property
     def people(self) -> float:
@@ -70,7 +72,7 @@ class Distribution:
         moves between these levels is the geometric mean of what the curve and the pooled people
         say. The interval lies around the middle of the estimate, which may be biased, and the
         people's own quantile. Where cells tell too little (`blur`) it is longer, and the shape's
-        quantile lies in it.
+        quantile lies in it, as far as counts allow.
         """
         from scipy.special import ndtri
 
@@ -78,14 +80,16 @@ class Distribution:
             raise ValueError(f"level must lie in (0, 1), got {level}. Hint: for 95 % use 0.95.")
         p = check_probabilities(p)
         z = float(ndtri((1 + level) / 2))
-        blur = z * self.blur(p)
-        down, up = np.sqrt(self._moves(p, z) ** 2 + blur**2)
-        estimate = self._unrounded(p)
-        shaped = np.where(blur > 0, self._drawn(p, self.placed.shape), estimate)
+        down, up = self._moves(p, z)
+        blur, estimate = z * self.blur(p), self._unrounded(p)
         middle = (estimate + self._pooled(p)) / 2
+        shaped = np.where(blur > 0, self._drawn(p, self.placed.shape), estimate)
+        least, most = self._certain(p, z)
+        low = np.maximum(np.minimum(middle - np.hypot(down, blur), shaped), least)
+        high = np.minimum(np.maximum(middle + np.hypot(up, blur), shaped), most)
         return (
-            self._possible(np.minimum.reduce((middle - down, estimate, shaped))),
-            self._possible(np.maximum.reduce((middle + up, estimate, shaped))),
+            self._possible(np.minimum.reduce((middle - down, estimate, low))),
+            self._possible(np.maximum.reduce((middle + up, estimate, high))),
         )
 
     def _moves(self, p: FloatArray, z: float) -> FloatArray:
@@ -101,16 +105,39 @@ class Distribution:
         return np.stack(moves)
 
     def blur(self, p: npt.ArrayLike) -> FloatArray:
-        """The standard error that cells add at p, where they tell much less than people would.
+        """The standard error that cells add at p, where they tell less than their people would.
 
-        It is 0 elsewhere. People stand closer than cells can tell at a pole of the density, and
-        where a few of them lie far from all others.
+        It is 0 elsewhere, and where many people share a value. People stand closer than cells can
+        tell at a pole of the density; or too few of them lie beyond p.
         """
         p, shape = check_probabilities(p), self.placed.shape
-        error = self.standard_error(p)
-        aside = np.minimum(error, np.minimum(p, 1 - p)) / 2
-        steep = (self._drawn(p + aside, shape) - self._drawn(p - aside, shape)) / (2 * aside)
-        return np.asarray(steep * error * np.sqrt(np.maximum(self._kept(p, shape) - _BLURRED, 0.0)))
+        if shape is None:
+            return np.zeros(len(p))
+        at, inner = self._among_others(p)
+        others = float(self.placed.weights[~self.placed.shared].sum())
+        strata = self.standard_error(p) / np.sqrt(p * (1 - p) / self.people)
+        error = strata * np.sqrt(inner * (1 - inner) / others)
+        added = np.sqrt(np.maximum(shape.kept_at(inner) - _BLURRED, 0.0))
+        blur = shape.slope(inner, error) * error * added
+        return np.where(self.placed.shared[at], 0.0, blur)
+
+    def _certain(self, p: FloatArray, z: float) -> tuple[FloatArray, FloatArray]:
+        """Between which limits the quantiles lie by counts and sampling error alone.
+
+        Open cells end a step beyond the outermost placed people.
+        """
+        reach = z * self.standard_error(p)
+        low, high = self.span
+        least = self.counted.at_most(self.people * (p - reach))
+        most = self.counted.at_least(self.people * (p + reach))
+        return np.maximum(least, low), np.minimum(most, high)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """A step beyond the outermost placed people, within declared limits."""
+        low, high = self.placed.values[[0, -1]].tolist()
+        step = self.lattice.step
+        return max(low - step, self.lattice.lower), min(high + step, self.lattice.upper)
 
     def standard_error(self, p: FloatArray) -> FloatArray:
         """The standard error of the share of people below the quantile, centers being strata."""
@@ -173,9 +200,9 @@ class Distribution:
             return self._pooled(p)
         at, inner = self._among_others(p)
         drawn = np.where(self.placed.shared[at], self.placed.values[at], smooth.quantile(inner))
-        return np.where(np.isnan(drawn), self._pooled(p), drawn)
+        return np.where(np.isnan(drawn), self._pooled(p), np.clip(drawn, *self.span))
 
-    def _kept(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
+    def _kept(self, p: FloatArray, smooth: Curve | None) -> FloatArray:
         """The share of the sampling variance that a smooth distribution leaves at p."""
         return np.ones(len(p)) if smooth is None else smooth.kept_at(self._among_others(p)[1])
 
@@ -212,4 +239,5 @@ def smooth(tables: Sequence[LatticeTable], lattice: Lattice) -> Distribution:
     edges = np.concatenate([table.edges for table in tables])
     ends = (float(edges.min()), float(edges.max())) if len(edges) else (np.inf, -np.inf)
     sizes = np.array([table.people for table in tables], dtype=np.float64)
-    return Distribution(placed, middles(placed.weights), sizes, lattice, curve, ends)
+    counted = Counted.of(tables, lattice)
+    return Distribution(placed, middles(placed.weights), sizes, lattice, curve, ends, counted)

@@ -360,7 +360,8 @@ def rounding(edges: FloatArray, lattice: Lattice) -> tuple[FloatArray, FloatArra
     """Where each cell's rounding starts, its lower limit, and its unit, a part of its width."""
     limits = lattice.limits(edges)
     widths = np.diff(limits)
-    unit = np.where(np.isfinite(widths) & (widths > 0), widths, lattice.step)  # an atom has none
+    wide = np.isfinite(widths) & (np.nextafter(limits[:-1], np.inf) < limits[1:])
+    unit = np.where(wide, widths, lattice.step)  # an atom has none
     scale = lattice.open_scale(edges)
     unit[scale.open] = (scale.width / scale.unit)[scale.open]
     return np.where(np.isfinite(widths), limits[:-1], 0.0), unit / _PARTS

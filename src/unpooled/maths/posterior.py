@@ -15,6 +15,7 @@ from unpooled.maths.slopes import GRID, NORMAL, SHAPED, SlopeCurve
 
 _LITTLE = 0.01  # evidence of a prior that is left out
 _NONE = 1e-4  # evidence, against the best, of a prior that is not tried again
+_LOST = 1e-13  # of the largest information about a coefficient: what rounding may take
 _THIN = 10  # grid points per one whose variance is computed
 
 
@@ -37,7 +38,8 @@ class Posterior:
         scores = score + priors.precision * priors.mean
         bordered = np.empty((len(scores), size + 1, size + 1))  # the root's last row: root⁻¹ score
         bordered[:, :size, :size] = information
-        bordered[:, np.arange(size), np.arange(size)] += priors.precision
+        diagonal = np.arange(size)
+        bordered[:, diagonal, diagonal] += priors.precision + _LOST * np.diag(information).max()
         bordered[:, size, :size] = bordered[:, :size, size] = scores
         bordered[:, size, size] = 1e300
         roots = np.linalg.cholesky(bordered)
@@ -72,6 +74,5 @@ class Posterior:
         within = np.tensordot(self.weights, np.linalg.inv(self.precisions), 1)
         found = np.sum(effect @ within * effect, axis=1)
         found += self.weights @ ((self.means - self.mean) @ effect.T) ** 2
-        p = ndtr(GRID[::_THIN])
-        density = (NORMAL / curve.slope)[::_THIN]
-        return np.asarray(np.interp(GRID, GRID[::_THIN], found * density**2 / (p * (1 - p))))
+        p, density = ndtr(GRID), NORMAL / curve.slope
+        return np.asarray(np.interp(GRID, GRID[::_THIN], found) * density**2 / (p * (1 - p)))

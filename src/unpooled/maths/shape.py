@@ -61,6 +61,15 @@ class Shape:
 
         return np.asarray(np.interp(ndtri(p), self.t, self.values))
 
+    def slope(self, p: FloatArray, around: FloatArray) -> FloatArray:
+        """By how much values rise per level, around p; beyond both ends as just before them."""
+        from scipy.special import ndtr
+
+        first, last = ndtr(self.t[[0, -1]])
+        aside = np.minimum(around, (last - first) / 4) / 2
+        at = np.clip(p, first + aside, last - aside)
+        return np.asarray((self.quantile(at + aside) - self.quantile(at - aside)) / (2 * aside))
+
     def kept_at(self, p: FloatArray) -> FloatArray:
         """The share of the sampling variance that stays at the levels p."""
         from scipy.special import ndtri

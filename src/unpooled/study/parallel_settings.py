@@ -10,7 +10,7 @@ EFFECT = 0.0625
 LEVELS = 5
 
 
-class ParallelQuantiles(msgspec.Struct, frozen=True, tag="parallel quantiles", omit_defaults=True):
+class ParallelQuantiles(msgspec.Struct, frozen=True, tag="parallel quantiles"):
     """Five quantiles of a family in the paper's centers, or in centers of these sizes.
 
     A simulation gives, for each quantile, our error, that of the full data, whether our interval

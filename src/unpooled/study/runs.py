@@ -148,12 +148,27 @@ def _processes(jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Processes of our own; whatever ends us, nothing that waits is begun."""
     import multiprocessing
 
-    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
-    try:
-        with _hearing(signal.SIGTERM, signal.default_int_handler):  # else it would leave them alone
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_end_with_parent)
+    with _hearing(signal.SIGTERM, signal.default_int_handler):
+        try:
             yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Let this process end when the one that began it does, in whatever way."""
+    import multiprocessing
+    from multiprocessing.connection import wait
+
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None and wait([parent.sentinel]):
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
