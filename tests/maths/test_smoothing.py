@@ -122,8 +122,24 @@ def test_quantiles_move_with_the_lattice() -> None:
     np.testing.assert_allclose(two.quantile(P), 4 * one.quantile(P) + 8, rtol=1e-5)
 
 
+def test_hard_edges_of_few_people_are_found() -> None:
+    """The curve leaves the people there, and the shape takes its place."""
+    square = np.zeros((60, 2))
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        centers = [np.sort(random.exponential(size=n)) for n in (40, 60, 80, 120)]
+        fitted = smooth(
+            [lattice_table(x, Lattice(0.1), 10, "tails") for x in centers], Lattice(0.1)
+        )
+        curve = fitted._near(np.array([0.02]), fitted.curve)[0]
+        square[seed] = np.array([fitted.quantile(0.02)[0], curve]) + np.log(0.98)
+    ours, curves = np.mean(square**2, axis=0)
+    assert ours < 0.92 * curves
+
+
 @pytest.mark.parametrize("family", [stats.uniform(), stats.expon(), stats.norm(), stats.cauchy()])
 def test_percentiles_rise(family: Any) -> None:
+    """Also where the shape takes the curve's place."""
     lattice = Lattice(float(np.diff(family.ppf([0.25, 0.75]))[0]) / 13.49)
     levels = np.arange(1, 200) / 200
     for seed in range(30):

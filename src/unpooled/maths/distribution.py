@@ -31,6 +31,8 @@ from unpooled.maths.smoothing import (
 
 _TRANSFORMED = 0.4  # of the sampling variance: what choosing a transformation may cost
 _BLURRED = 1.2  # times the sampling variance: cells that leave more tell too little
+_OUTER = 0.1  # the share of people in either tail
+_ASKED = 0.02  # level at which a curve is asked whether it holds in a tail
 _GRID = np.linspace(-5.0, 5.0, 401)  # normal quantiles at which the distribution is drawn
 
 BoolArray = npt.NDArray[np.bool_]
@@ -69,10 +71,10 @@ class Distribution:
         """Confidence limits of the quantiles at p.
 
         Woodruff's levels p ± z·SE, the SE shortened by what smoothing gains; how far the quantile
-        moves between these levels is the geometric mean of what the curve and the pooled people
-        say. The interval lies around the middle of the estimate, which may be biased, and the
-        people's own quantile. Where cells tell too little (`blur`) it is longer, and the shape's
-        quantile lies in it, as far as counts allow.
+        moves between these levels is the geometric mean of what the curve (in tails where it fails,
+        the shape) and the pooled people say. The interval lies around the middle of the estimate,
+        which may be biased, and the people's own quantile. Where cells tell too little (`blur`) it
+        is longer, and the shape's quantile lies in it, as far as counts allow.
         """
         from scipy.special import ndtri
 
@@ -80,7 +82,10 @@ class Distribution:
             raise ValueError(f"level must lie in (0, 1), got {level}. Hint: for 95 % use 0.95.")
         p = check_probabilities(p)
         z = float(ndtri((1 + level) / 2))
-        down, up = self._moves(p, z)
+        moves, failed = self._moves(p, z, self.curve), self._failed(p)
+        if failed.any():
+            moves = np.where(failed, self._moves(p, z, self.placed.shape), moves)
+        down, up = moves
         blur, estimate = z * self.blur(p), self._unrounded(p)
         middle = (estimate + self._pooled(p)) / 2
         shaped = np.where(blur > 0, self._drawn(p, self.placed.shape), estimate)
@@ -92,15 +97,15 @@ class Distribution:
             self._possible(np.maximum.reduce((middle + up, estimate, high))),
         )
 
-    def _moves(self, p: FloatArray, z: float) -> FloatArray:
-        """How far quantiles move down and up over z shortened standard errors."""
-        shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * self._kept(p, self.curve))
+    def _moves(self, p: FloatArray, z: float, smooth: Curve | Shape | None) -> FloatArray:
+        """How far quantiles move down and up over z shortened errors, by a smooth distribution."""
+        shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * self._kept(p, smooth))
         reach = z * shortened * self.standard_error(p)
-        drawn, pooled = self._drawn(p, self.curve), self._pooled(p)
+        drawn, pooled = self._drawn(p, smooth), self._pooled(p)
         moves = []
         for sign in (-1, 1):
             there = np.clip(p + sign * reach, 0.1 / self.people, 1 - 0.1 / self.people)
-            curve, people = self._drawn(there, self.curve) - drawn, self._pooled(there) - pooled
+            curve, people = self._drawn(there, smooth) - drawn, self._pooled(there) - pooled
             moves.append(np.sqrt(np.maximum(sign * curve, 0.0) * np.maximum(sign * people, 0.0)))
         return np.stack(moves)
 
@@ -186,8 +191,30 @@ class Distribution:
         return levels, np.maximum.accumulate(self._unrounded(levels))
 
     def _unrounded(self, p: FloatArray) -> FloatArray:
-        """The curve's quantiles, kept near those of the pooled people."""
-        drawn, kept = self._drawn(p, self.curve), self._kept(p, self.curve)
+        """The curve, kept near the pooled people; in tails where it fails, the shape, kept so too.
+
+        Where the two meet, quantiles still rise.
+        """
+        near, failed = self._near(p, self.curve), self._failed(p)
+        if not failed.any():
+            return near
+        low, high = self._near(np.array([_OUTER, 1 - _OUTER]), self.curve)
+        shaped = self._near(p, self.placed.shape)
+        shaped = np.where(p < _OUTER, np.minimum(shaped, low), np.maximum(shaped, high))
+        return np.where(failed, shaped, near)
+
+    def _failed(self, p: FloatArray) -> BoolArray:
+        """Where p lies in a tail whose people the curve would leave: mostly an undeclared edge."""
+        if self.placed.shape is None:
+            return np.zeros(len(p), dtype=np.bool_)
+        asked = np.array([_ASKED, 1 - _ASKED])
+        gone = np.abs(self._drawn(asked, self.curve) - self._near(asked, self.curve))
+        lower, upper = gone > 1e-9 * (self.placed.values[-1] - self.placed.values[0])
+        return np.asarray((p < _OUTER) & lower | (p > 1 - _OUTER) & upper)
+
+    def _near(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
+        """The quantiles of a smooth distribution, within its limited translation."""
+        drawn, kept = self._drawn(p, smooth), self._kept(p, smooth)
         error = self.standard_error(p)
         return limited_translation(drawn, kept, error, p, self.placed.values, self.levels)
 
@@ -202,9 +229,11 @@ class Distribution:
         drawn = np.where(self.placed.shared[at], self.placed.values[at], smooth.quantile(inner))
         return np.where(np.isnan(drawn), self._pooled(p), np.clip(drawn, *self.span))
 
-    def _kept(self, p: FloatArray, smooth: Curve | None) -> FloatArray:
-        """The share of the sampling variance that a smooth distribution leaves at p."""
-        return np.ones(len(p)) if smooth is None else smooth.kept_at(self._among_others(p)[1])
+    def _kept(self, p: FloatArray, smooth: Curve | Shape | None) -> FloatArray:
+        """The share of the sampling variance that a smooth distribution leaves at p, at most 1."""
+        if smooth is None:
+            return np.ones(len(p))
+        return np.minimum(smooth.kept_at(self._among_others(p)[1]), 1.0)
 
     def _among_others(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
         """Which of the placed people stands at p, and its level among those of no shared value."""
