@@ -198,3 +198,11 @@ def test_inner_moments_stay_unless_the_policy_tells_them() -> None:
         assert told == lattices.telling_cells(np.array(table.edges), step, policy.moments).tolist()
         shares.append(sum(told) / len(told))
     assert shares[0] == 0 < shares[1] < 0.3 < shares[2] == 1
+
+
+@pytest.mark.parametrize("away", [0.0, 1e6, 1e9, -1e9])
+def test_unrounded_moments_are_seen_far_from_zero_too(away: float) -> None:
+    """Of units of 1/1024 a third is told from a whole one, as far as numbers there have digits."""
+    unit = 2.0**-10
+    assert lattice_rule._whole(away + 7 * unit, away, unit)
+    assert not lattice_rule._whole(away + 7 * unit + unit / 3, away, unit)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.lattice import Lattice, LatticeTable
+from unpooled.maths.lattice import Lattice, LatticeTable, one_value
 from unpooled.maths.open_cells import OpenScale
 
 _MOST_POINTS = 32  # points that stand for a cell: larger cells get points of more weight
@@ -47,7 +47,7 @@ class Cells:
         limit = np.concatenate([scale.limit for scale in scales])
         unit = np.concatenate([scale.unit for scale in scales])
         scale = OpenScale(limit, np.where(sd == 0, np.nan, unit))  # one value is told as it is
-        low = np.where(np.nextafter(high, -np.inf) == low, high, low)  # a declared atom alone
+        low = np.where(one_value(low, high), high, low)
         low, high, sd = _widened(low, high, mean, sd, lattice.resolution)
         points = np.minimum(count, _MOST_POINTS)
         return cls(low, high, count, mean, sd, scale, center, points, np.cumsum(points) - points)

@@ -290,7 +290,18 @@ def _atoms_alone(edges: FloatArray, lattice: Lattice) -> npt.NDArray[np.bool_]:
     """Which cells between these edges hold one atom and nothing else."""
     limits = np.concatenate(([np.nextafter(lattice.lower, -np.inf)], edges, [lattice.upper]))
     atom = np.isin(limits[1:], np.array(lattice.atoms))
-    return np.asarray(atom & (limits[:-1] == np.nextafter(limits[1:], -np.inf)))
+    return np.asarray(atom & one_value(limits[:-1], limits[1:]))
+
+
+def one_value(low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which cells (low, high] have room for one number alone: a declared atom.
+
+    Examples
+    --------
+    >>> one_value(np.array([np.nextafter(2.0, 0.0), 2.0]), np.array([2.0, 3.0]))
+    array([ True, False])
+    """
+    return np.asarray(np.nextafter(low, np.inf) >= high)
 
 
 def _merge(counts: IntArray, k: int, atoms: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
@@ -360,7 +371,7 @@ def rounding(edges: FloatArray, lattice: Lattice) -> tuple[FloatArray, FloatArra
     """Where each cell's rounding starts, its lower limit, and its unit, a part of its width."""
     limits = lattice.limits(edges)
     widths = np.diff(limits)
-    wide = np.isfinite(widths) & (np.nextafter(limits[:-1], np.inf) < limits[1:])
+    wide = np.isfinite(widths) & ~one_value(limits[:-1], limits[1:])
     unit = np.where(wide, widths, lattice.step)  # an atom has none
     scale = lattice.open_scale(edges)
     unit[scale.open] = (scale.width / scale.unit)[scale.open]
