@@ -1,5 +1,6 @@
 """The smoothed distribution: against an independent smoother of the full data, and the data."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,21 @@ def test_a_longer_level_gives_a_longer_interval() -> None:
     assert np.all(wide > narrow)
     with pytest.raises(ValueError, match="level must lie"):
         fitted.interval(P, 95)
+
+
+def test_what_the_shape_knows_of_a_tail_shortens_the_interval_there() -> None:
+    """Hard edges that nobody declared: the curve, rough in them, knows less than the shape."""
+    tables, _ = _tables(stats.uniform(), Lattice(0.02))
+    fitted = smooth(tables, Lattice(0.02))
+    shape = fitted.placed.shape
+    assert shape is not None
+    unknown = replace(shape, kept=np.ones(len(shape.kept)))
+    other = replace(fitted, placed=replace(fitted.placed, shape=unknown))
+    p = np.array([0.02, 0.0999, 0.1001, 0.1999, 0.2001, 0.5, 0.98])
+    ours, others = (np.subtract(*one.interval(p)[::-1]) for one in (fitted, other))
+    assert (ours / others)[[0, -1]].max() < 0.95
+    assert (ours / others)[3:6] == pytest.approx(1.0, abs=1e-3)
+    assert ours[1:5:2] == pytest.approx(ours[2:6:2], rel=1e-2)  # no step where tails begin
 
 
 def test_zeros_are_met_exactly() -> None:

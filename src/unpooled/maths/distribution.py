@@ -99,7 +99,10 @@ class Distribution:
 
     def _moves(self, p: FloatArray, z: float, smooth: Curve | Shape | None) -> FloatArray:
         """How far quantiles move down and up over z shortened errors, by a smooth distribution."""
-        shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * self._kept(p, smooth))
+        kept, known = self._kept(p, smooth), self._kept(p, self.placed.shape)
+        tail = np.clip(2 - np.minimum(p, 1 - p) / _OUTER, 0.0, 1.0)
+        kept = kept - tail * np.maximum(kept - known, 0.0)  # people of tails stand by the shape
+        shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * kept)
         reach = z * shortened * self.standard_error(p)
         drawn, pooled = self._drawn(p, smooth), self._pooled(p)
         moves = []
