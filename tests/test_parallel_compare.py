@@ -60,6 +60,50 @@ def test_all_has_a_row_for_it_and_recommends_as_before() -> None:
     assert "van Elteren" in told["why"]
 
 
+def test_beside_it_the_table_is_that_of_its_own_question() -> None:
+    """The chain goes first: after tables on a lattice it told little, or the wrong thing."""
+    frame = rows(n=700)
+    both = {test.method: test.p_value for test in compare(frame, "all", k=25, seed=1).methods}
+    assert both["table"] == compare(frame, "table", k=25, seed=1).p_value
+    assert np.log10(both["parallel"]) == pytest.approx(
+        np.log10(compare(frame, k=25, seed=1).p_value), abs=0.4
+    )
+
+
+def test_a_report_after_it_does_not_ask_the_chain() -> None:
+    whole = compare(rows(n=700), k=25, seed=1).whole()
+    assert [t.method for t in whole.methods] == ["weighted", "sum", "fisher", "parallel"]
+
+
+def test_it_says_where_a_center_lacks_a_group() -> None:
+    frame = rows()
+    few = frame.filter((pl.col("h") == "C") & (pl.col("g") == "y")).head(12)
+    frame = pl.concat((frame.filter((pl.col("h") != "C") | (pl.col("g") == "x")), few))
+    note = "1 of 4 centers lack a group: their differences count as well"
+    assert compare(frame).test.note == note
+    assert compare(rows()).test.note is None
+
+
+def test_a_method_that_nobody_could_answer_has_a_row_and_a_reason() -> None:
+    """Ranks need 10 people a group here, tables on a lattice 20."""
+    random = np.random.default_rng(4)
+    values, groups = random.normal(size=60), ["x", "y"] * 30
+    frame = pl.DataFrame({"v": values, "g": groups, "h": ["A", "A", "B", "B", "C", "C"] * 10})
+    result = compare(frame, "all")
+    assert result.unanswered == ("parallel",)
+    assert "no center could answer" in str(result)
+    assert result.to_dict()["methods"][-1]["p_value"] is None
+    assert {"fewer than 20 people"} <= {refusal.rule for refusal in result.refusals}
+
+
+def test_centers_that_disagree_are_said_to() -> None:
+    frame = rows(shift=0.0)
+    turned = (pl.col("h") == "C") & (pl.col("g") == "y")
+    frame = frame.with_columns(pl.when(turned).then(pl.col("v") + 3).otherwise(pl.col("v")))
+    assert "The centers disagree" in str(compare(frame))
+    assert "The centers disagree" not in str(compare(rows()))
+
+
 def test_values_that_people_share_count_as_ties() -> None:
     frame = rows().with_columns(v=pl.col("v").round(0))
     x, y = pooled(frame)

@@ -343,10 +343,16 @@ class Federation:
         public: tuple[tuple[int | None, Limits], Variable],
         part: CompareResult | GroupsResult,
     ) -> Any:
-        """A comparison asked again by every method, with all that left for both."""
+        """A comparison asked again by every method, with all that left for both.
+
+        After the parallel round the chain may tell little: it is not asked then.
+        """
         since = len(self._coordinator.received)
         ordered = isinstance(part, GroupsResult) and part.ordered
-        asked = request, ordered, part.alternative, "all", *public
+        known = {test.method for test in part.methods}
+        late = "parallel" in known and "table" not in known
+        methods = [method for method in METHODS if method != "table"] if late else "all"
+        asked = request, ordered, part.alternative, methods, *public
         whole = run_comparison(self._coordinator, *asked)
         record = self._record(since)
         left = Releases((*part.record.releases, *record.releases))

@@ -1,7 +1,7 @@
 """Compare two groups: the federated Mann-Whitney tests, the effect and its heterogeneity."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from unpooled.analyses.asking import Request, ask_groups, explain, refuse
@@ -88,7 +88,7 @@ class _Told:
     refusals: list[tuple[str, Refusal]]
     pooled: PooledComparison | None = None
     table: TableResult | None = None
-    denied: tuple[CenterRefusal, ...] = ()
+    denied: list[CenterRefusal] = field(default_factory=list)
     rounds: int = 1
 
     def every_refusal(self) -> tuple[CenterRefusal, ...]:
@@ -105,21 +105,28 @@ def run_compare(
     shape: tuple[int | None, Limits],
     declared: Variable,
 ) -> CompareResult:
-    """Two named groups: a round for ranks, one more for "parallel", the chain for "table"."""
+    """Two named groups: a round for ranks, the chain for "table", one round for "parallel".
+
+    In this order: beside tables on a lattice the chain may tell little, the other way little is
+    lost.
+    """
     methods = check_methods(method, METHODS)
     refusals: list[tuple[str, Refusal]] = []
     told = _Told(_ask_ranks(coordinator, request, refusals), refusals)
+    if "table" in methods:
+        told.table = run_table_beside(coordinator, request, methods, shape, told.denied)
+        told.rounds += 0 if told.table is None else told.table.rounds
     if "parallel" in methods:
         try:
             told.pooled = run_pooled(coordinator, request, alternative, declared, told.centers)
         except RefusedError as refused:
             if len(methods) == 1:
                 raise
-            told.denied = refused.refusals
+            told.denied += refused.refusals
         told.rounds += 1
-    if "table" in methods or not (told.centers or told.pooled):
-        told.table = _ask_table(coordinator, request, methods, shape, refusals)
-        told.rounds += 0 if told.table is None else told.table.rounds
+    if not (told.centers or told.pooled or "table" in methods):
+        hint = "Hint: method='table' needs no center that can compare the groups by itself."
+        explain(coordinator, request, refusals, hint)
     return _combine(request, alternative, methods, told)
 
 
@@ -156,20 +163,6 @@ def _ask_ranks(
     return centers
 
 
-def _ask_table(
-    coordinator: Coordinator,
-    request: Request,
-    methods: Sequence[str],
-    shape: tuple[int | None, Limits],
-    refusals: list[tuple[str, Refusal]],
-) -> TableResult | None:
-    """The chain; where only center methods were asked and no center answers, the reason why."""
-    if "table" not in methods:
-        hint = "Hint: method='table' needs no center that can compare the groups by itself."
-        explain(coordinator, request, refusals, hint)
-    return run_table_beside(coordinator, request, methods, shape)
-
-
 def _combine(
     request: Request, alternative: Alternative, methods: Sequence[str], told: _Told
 ) -> CompareResult:
@@ -181,7 +174,8 @@ def _combine(
         counts = dict(zip(table.groups, table.counts, strict=True))
         if counts[x].sum() > 0 and counts[y].sum() > 0:
             test = table_test(counts[x], counts[y], alternative)
-            tests.append(replace(test, note=test.note or lacking_note(table)))
+            note = test.note or lacking_note(table.people, (x, y))
+            tests.append(replace(test, note=note))
             moved = _shift(table.edges, counts[x], counts[y])
     if pooled is not None:
         tests.append(pooled.test)
@@ -195,6 +189,7 @@ def _combine(
         groups=(x, y),
         alternative=alternative,
         methods=tuple(tests),
+        unanswered=tuple(m for m in methods if m not in {test.method for test in tests}),
         effect=_effect(ranks, methods, pooled),
         shift=moved,
         heterogeneity=heterogeneity(ranks) if ranks else None,

@@ -48,7 +48,7 @@ from unpooled.messages import (
     Refusal,
 )
 from unpooled.results.groups import CenterGroups, GroupsResult, PairComparison
-from unpooled.results.refusals import center_refusals
+from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
 
 Pair = tuple[str, str]
@@ -148,15 +148,16 @@ def run_groups(
     refusals: list[tuple[str, Refusal]] = []
     centers = _ask_group_ranks(coordinator, request, ordered, refusals)
     rounds = 1 + _check_groups(coordinator, request, centers)
-    table = None
+    table, denied = None, list[CenterRefusal]()
     if "table" in methods:
-        table = run_table_beside(coordinator, request, methods, shape)
+        table = run_table_beside(coordinator, request, methods, shape, denied)
         rounds += 0 if table is None else table.rounds
     elif not centers:
         hint = "Hint: method='table' needs no center that can compare the groups by itself."
         explain(coordinator, request, refusals, hint)
     tests = _Tests(ordered, alternative)
-    return _combine(request, tests, methods, centers, table, refusals, rounds)
+    found = _combine(request, tests, methods, centers, table, refusals, rounds)
+    return replace(found, refusals=tuple(dict.fromkeys((*found.refusals, *denied))))
 
 
 def _ask_group_ranks(
@@ -223,7 +224,7 @@ def _combine(
     found = [tests.by_center(m, ranks) for m in methods if m in KRUSKAL and ranks]
     if table is not None and np.count_nonzero(table.counts.sum(axis=1)) > 1:
         test = tests.by_table(table.counts)
-        found.append(replace(test, note=test.note or lacking_note(table)))
+        found.append(replace(test, note=test.note or lacking_note(table.people, table.groups)))
     if not found:
         refuse(refusals)
     told = center_refusals(refusals)

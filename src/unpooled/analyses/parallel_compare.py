@@ -8,6 +8,7 @@ import numpy as np
 from unpooled.analyses.asking import Request
 from unpooled.analyses.distribution import combine_distribution
 from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.analyses.table import lacking_note
 from unpooled.coordinator import Coordinator
 from unpooled.maths.cross_center import cross_center, hodges_lehmann
 from unpooled.maths.effect import center_effect
@@ -35,8 +36,9 @@ def run_pooled(
     own = [_own(ranks.get(center), tables, center, (x, y)) for center in centers]
     together = cross_center(placed[0], placed[1], own)
     differ = together.statistics.variance > 0  # not everybody has the same value
+    test = together.test(alternative)
     return PooledComparison(
-        test=together.test(alternative),
+        test=replace(test, note=test.note or lacking_note(tables.people(), (x, y))),
         effect=center_effect(together.statistics),
         shift=hodges_lehmann(placed[0], placed[1], u=together.statistics.u) if differ else None,
         distribution=smooth,

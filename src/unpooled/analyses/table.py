@@ -28,7 +28,7 @@ from unpooled.messages import (
     Refusal,
     TableQuestion,
 )
-from unpooled.results.refusals import center_refusals
+from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
 
 # --- at a center -------------------------------------------------------------------------------
@@ -158,22 +158,24 @@ def run_table_beside(
     request: Request,
     methods: Sequence[str],
     shape: tuple[int | None, Limits],
+    denied: list[CenterRefusal],
 ) -> TableResult | None:
     """The table for one of several methods; None where it is refused and others are left."""
     try:
         return run_table(coordinator, request, *shape)
-    except RefusedError:
+    except RefusedError as refused:
         if len(methods) == 1:
             raise
+        denied += refused.refusals
         return None
 
 
-def lacking_note(table: TableResult) -> str | None:
+def lacking_note(people: Mapping[str, Mapping[str, int]], groups: Sequence[str]) -> str | None:
     """A group that only some centers have differs from the others as these centers do."""
-    lacking = sum(len(own) < len(table.groups) for own in table.people.values())
+    lacking = sum(not all(own.get(group) for group in groups) for own in people.values())
     if not lacking:
         return None
-    return f"{lacking} of {len(table.people)} centers lack a group: their differences count as well"
+    return f"{lacking} of {len(people)} centers lack a group: their differences count as well"
 
 
 def run_table(

@@ -107,7 +107,8 @@ def _balance(x: Placed, y: Placed, target: float) -> float:
         tried = (low + high) / 2
         above = _u(x, y, tried) > target
         low, high = (tried, high) if above else (low, tried)
-    return (low + high) / 2
+    found = (low + high) / 2
+    return found if abs(found) > 1e-12 * span else 0.0
 
 
 def _u(x: Placed, y: Placed, shift: float = 0.0) -> float:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import altair
 
 RECOMMENDED = "weighted"
+_NONE = "no center could answer"
+_DISAGREE = 0.05  # p of heterogeneity below which centers are said to disagree
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class CompareResult:
     random: RandomEffects | None = None  # of several centers
     pooled: PooledComparison | None = None  # of method "parallel"
     record: Record = field(default_factory=Record)
+    unanswered: tuple[str, ...] = ()  # methods asked for that no center could answer
     more: More = field(default_factory=More, repr=False, compare=False)
 
     @property
@@ -80,6 +83,11 @@ class CompareResult:
             return "No center could compare the groups by itself; only their tables can."
         if len(self.centers) == 1:
             return "With one center, weighted, sum and Fisher are the same test of that center."
+        if [test.method for test in self.methods] == ["parallel"]:
+            return (
+                "Parallel is the test of everybody, as if pooled: differences between centers "
+                "count as well. Weighted treats each center as a block."
+            )
         return (
             "Weighted, van Elteren's stratified test, has the most power where the effect is alike "
             "at all centers, and treats each center as a block; Fisher does not keep its level "
@@ -122,6 +130,10 @@ class CompareResult:
                     "note": test.note,
                 }
                 for test in self.methods
+            ]
+            + [
+                {"method": name, "statistic": None, "p_value": None, "log10_p": None, "note": _NONE}
+                for name in self.unanswered
             ],
             "effect": None if self.effect is None else interval_dict(self.effect),
             "shift": None if self.shift is None else interval_dict(self.shift),
@@ -212,6 +224,7 @@ class CompareResult:
             ]
             for test in self.methods
         ]
+        rows += [[name, "-", "-", _NONE] for name in self.unanswered]
         return ["method", "statistic", "p", "note"], rows
 
     def center_columns(self) -> tuple[list[str], list[list[str]]]:
@@ -227,15 +240,15 @@ class CompareResult:
         """What the result says, in words."""
         x, y = self.groups
         told = [self.why]
-        if self.effect is not None:
+        pooled = None if self.pooled is None else self.pooled.effect
+        if self.effect is not None and self.effect != pooled:
             told.append(f"P({y} > {x}) = {interval_text(self.effect)} over all centers.")
+        if pooled is not None:
+            told.append(
+                f"As if pooled, whatever the center: P({y} > {x}) = {interval_text(pooled)}."
+            )
         if self.shift is not None:
             told.append(f"{y} is shifted by {interval_text(self.shift)} against {x}.")
-        if self.pooled is not None and self.pooled.effect != self.effect:
-            told.append(
-                f"As if pooled, whatever the center: P({y} > {x}) = "
-                f"{interval_text(self.pooled.effect)}."
-            )
         differ = self.heterogeneity
         if differ is not None and differ.df > 0:
             told.append(
@@ -247,6 +260,11 @@ class CompareResult:
                 f"Random effects: P({y} > {x}) = {interval_text(self.random.mean)} by Hartung and "
                 f"Knapp, with SD {number(self.random.tau, 2)} between centers."
             )
+            if differ is not None and differ.p_value < _DISAGREE:
+                told.append(
+                    "The centers disagree: no single effect speaks for all of them. Look at each, "
+                    "and at the interval of random effects."
+                )
         if self.pooled is not None:
             told += self.pooled.distribution.differing()
         return told
