@@ -1,7 +1,7 @@
 """The gate's rule for tables on a public lattice."""
 
 from itertools import pairwise
-from math import isfinite, nextafter, ulp
+from math import isfinite, ulp
 
 import numpy as np
 
@@ -38,6 +38,8 @@ def judge_lattice(
     _judge_scale(said.scale, declared)
     lattice = declared.lattice(said.scale)
     k, moments = k_in_force(question, policy), moments_in_force(question, policy)
+    if len({group.group for group in said.groups}) < len(said.groups):
+        raise GateError("a group must be told once")
     for group in said.groups:
         if not group.tables:
             raise GateError("a group must have a table")
@@ -122,7 +124,7 @@ def _judge_people(table: CellTable, k: int, needed: int) -> None:
 def _judge_points(edges: tuple[float, ...], lattice: Lattice, told: frozenset[float]) -> None:
     if not all(map(isfinite, edges)) or any(a >= b for a, b in pairwise(edges)):
         raise GateError("edges must be finite and ascend")
-    known = {side for atom in lattice.atoms for side in (atom, nextafter(atom, -np.inf))} | told
+    known = {*lattice.atom_sides.ravel().tolist(), *told}
     for edge, point in zip(edges, lattice.snap(np.array(edges)).tolist(), strict=True):
         if edge not in known and edge != point:
             raise GateError("edges must be points of the public lattice")
@@ -140,6 +142,8 @@ def _judge_moments(table: CellTable, lattice: Lattice, moments: CellMoments) -> 
             raise GateError("the policy does not allow the moments of this cell")
         if values is None or dominated is None:
             raise GateError("moments must come with how many values they speak for")
+        if not 0 <= values <= SD_NEEDS:
+            raise GateError(f"different values are counted up to {SD_NEEDS}")
         few = values if values else SD_NEEDS
         if few < MEAN_NEEDS and mean is not None:
             raise GateError(f"a mean needs {MEAN_NEEDS} different values")
@@ -156,12 +160,15 @@ def _judge_rounding(table: CellTable, lattice: Lattice) -> None:
     edges = np.array(table.edges)
     start, unit = rounding(edges, lattice)
     low, high = lattice.mean_limits(edges)
+    limits = lattice.limits(edges)
     for cell, (mean, sd) in enumerate(zip(table.means, table.sds, strict=True)):
         if not all(isfinite(x) for x in (mean, sd) if x is not None) or (sd or 0.0) < 0:
             raise GateError("moments must be finite")
         if sd == 0:
             if table.values[cell] != 0:
                 raise GateError("a value may be told only where enough people share it")
+            if mean is None or not limits[cell] <= mean <= limits[cell + 1]:
+                raise GateError("a shared value must lie in its cell")
             continue
         if mean is not None and nowhere(edges, lattice):
             raise GateError("a cell without limits must not tell moments")

@@ -162,11 +162,16 @@ class Distribution:
         return np.clip(error, single / 10, single)
 
     def beyond(self, p: npt.ArrayLike) -> BoolArray:
-        """Where a quantile lies outside all boundaries: it rests on the shape of a tail."""
-        q = self._unrounded(check_probabilities(p))
-        low, high = self.ends
-        below = (q < low) & np.isinf(self.lattice.lower)
-        return np.asarray(below | ((q > high) & np.isinf(self.lattice.upper)))
+        """Where a quantile lies outside all boundaries: it rests on the shape of a tail.
+
+        Not so where many people share it, or where a declared limit is as near as boundaries are.
+        """
+        p = check_probabilities(p)
+        q, (low, high) = self._unrounded(p), self.ends
+        reach = high - low if low <= high else np.inf
+        outside = (q < low) & (self.lattice.lower <= low - reach)
+        outside |= (q > high) & (self.lattice.upper >= high + reach)
+        return np.asarray(outside & ~self.placed.shared[self._among_others(p)[0]])
 
     def cdf(self, x: npt.ArrayLike) -> FloatArray:
         """The share of people at or below x."""

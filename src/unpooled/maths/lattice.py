@@ -20,7 +20,7 @@ import numpy.typing as npt
 from unpooled.maths import large
 from unpooled.maths.arrays import FloatArray, IntArray, read_only
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, squares, telling_values
-from unpooled.maths.open_cells import OpenScale
+from unpooled.maths.open_cells import OPEN_WIDTHS, OpenScale
 
 Moments = Literal["all", "tails", "none"]
 """Which cells tell their mean and SD: all, the wide ones (extreme cells and gaps), none."""
@@ -40,7 +40,8 @@ class Lattice:
     """The points `origin + i·step`, and what else is public about a variable.
 
     With a declared resolution the points lie halfway between possible values. An atom is a value
-    that many people share; it gets a cell of its own where K of them are found.
+    that many people share; it gets a cell of its own where K of them are found: (atom − ½
+    resolution, atom + ½ resolution], without a resolution the number alone.
     """
 
     step: float
@@ -59,6 +60,20 @@ class Lattice:
     def snap(self, values: FloatArray) -> FloatArray:
         """The nearest points."""
         return self.origin + self.step * np.round((values - self.origin) / self.step)
+
+    @property
+    def atom_sides(self) -> FloatArray:
+        """The edges of each atom's own cell, a row each.
+
+        Examples
+        --------
+        >>> Lattice(step=1.0, origin=0.5, resolution=1.0, atoms=(0.0,)).atom_sides
+        array([[-0.5,  0.5]])
+        """
+        atoms = np.array(self.atoms, dtype=np.float64)
+        if self.resolution is None:
+            return np.column_stack((np.nextafter(atoms, -np.inf), atoms))
+        return np.column_stack((atoms - self.resolution / 2, atoms + self.resolution / 2))
 
     def limits(self, edges: FloatArray) -> FloatArray:
         """The edges of a table between the declared limits."""
@@ -272,8 +287,7 @@ def _candidates(values: FloatArray, lattice: Lattice, ranks: IntArray) -> FloatA
     middles = (values[ranks - 1] + values[ranks]) / 2
     aside = 1e-9 * lattice.step  # a shared value lies between two points: both are its nearest
     edges = np.concatenate([lattice.snap(middles + side) for side in (-aside, aside)])
-    atoms = np.array(lattice.atoms, dtype=np.float64)
-    edges = np.unique(np.concatenate((edges, atoms, np.nextafter(atoms, -np.inf))))
+    edges = np.unique(np.concatenate((edges, lattice.atom_sides.ravel())))
     return edges[(edges >= lattice.lower) & (edges < lattice.upper)]
 
 
@@ -288,9 +302,11 @@ def _one_edge(values: FloatArray, lattice: Lattice, k: int) -> FloatArray:
 
 def _atoms_alone(edges: FloatArray, lattice: Lattice) -> npt.NDArray[np.bool_]:
     """Which cells between these edges hold one atom and nothing else."""
-    limits = np.concatenate(([np.nextafter(lattice.lower, -np.inf)], edges, [lattice.upper]))
-    atom = np.isin(limits[1:], np.array(lattice.atoms))
-    return np.asarray(atom & one_value(limits[:-1], limits[1:]))
+    low, high = lattice.atom_sides.T
+    first = low[np.isin(lattice.atoms, lattice.lower)]  # an atom at the limit: the first cell
+    limits = np.concatenate((first if len(first) else [lattice.lower], edges, [lattice.upper]))
+    ends = np.minimum(high, lattice.upper)
+    return np.asarray(((limits[:-1, None] == low) & (limits[1:, None] == ends)).any(axis=1))
 
 
 def one_value(low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
@@ -368,11 +384,17 @@ def dominated(values: FloatArray) -> bool:
 
 
 def rounding(edges: FloatArray, lattice: Lattice) -> tuple[FloatArray, FloatArray]:
-    """Where each cell's rounding starts, its lower limit, and its unit, a part of its width."""
+    """Where each cell's rounding starts, its lower limit, and its unit, a part of its width.
+
+    In extreme cells it is at most a part of five widths of the neighbour, as in open ones.
+    """
     limits = lattice.limits(edges)
     widths = np.diff(limits)
     wide = np.isfinite(widths) & ~one_value(limits[:-1], limits[1:])
     unit = np.where(wide, widths, lattice.step)  # an atom has none
+    for end, beside in ((0, 1), (-1, -2)):  # a limit may have been declared far outside
+        if len(unit) > 2 and wide[beside]:
+            unit[end] = min(unit[end], OPEN_WIDTHS * unit[beside])
     scale = lattice.open_scale(edges)
     unit[scale.open] = (scale.width / scale.unit)[scale.open]
     return np.where(np.isfinite(widths), limits[:-1], 0.0), unit / _PARTS
@@ -384,6 +406,7 @@ def _rounded(
     """Moments as multiples of the cell's unit."""
     start, unit = rounding(edges, lattice)
     exact = sds == 0  # an atom, or one value shared by K people or more
-    rounded = start + unit * np.round((means - start) / unit)
+    low, high = lattice.mean_limits(edges)
+    rounded = np.clip(start + unit * np.round((means - start) / unit), low, high)
     spread = np.maximum(unit * np.round(sds / unit), unit / 2)  # 0 means an atom, nothing else
     return np.where(exact, means, rounded), np.where(exact, 0.0, spread)

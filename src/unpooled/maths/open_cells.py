@@ -13,7 +13,7 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray
 
-_WIDTHS = 5  # at 307 people 1 of 150 in a normal tail is farther outside, 1 of 10 in that of t3
+OPEN_WIDTHS = 5  # at 307 people 1 of 150 in a normal tail is farther outside, 1 of 10 in that of t3
 _ALONE = 10  # steps: the width where no neighbour has one; a lattice has ten in an SD
 _NARROW = 0.5  # steps: a cell beside an atom is no neighbour
 _FARTHEST = 1 - 1e-6  # v of somebody 3,500 widths outside
@@ -41,7 +41,7 @@ class OpenScale:
         limit, unit = np.full(len(widths), np.nan), np.full(len(widths), np.nan)
         for end, inner in ((0, 1), (-1, -2)):
             if math.isinf(limits[end]) and math.isfinite(limits[inner]):
-                limit[end], unit[end] = limits[inner], _WIDTHS * near[end]
+                limit[end], unit[end] = limits[inner], OPEN_WIDTHS * near[end]
         return OpenScale(limit, unit)
 
     @property
@@ -52,7 +52,7 @@ class OpenScale:
     @property
     def width(self) -> FloatArray:
         """The width of each one's neighbour."""
-        return self.unit / _WIDTHS
+        return self.unit / OPEN_WIDTHS
 
     def at(self, cell: IntArray | int | tuple[EllipsisType, None]) -> "OpenScale":
         """The scales of these cells."""

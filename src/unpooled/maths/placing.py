@@ -114,7 +114,7 @@ def place(tables: Sequence[LatticeTable], lattice: Lattice, *, refilled: bool = 
     shape = _shape(cells, points, lattice.lower) if refilled else None
     if shape is not None:
         points = refill(cells, points, shape)
-    order = np.argsort(points.values, kind="stable")
+    order = np.lexsort((points.weights, points.values))  # whatever the order of the centers
     cell = points.cell[order]
     return Placed(
         points.values[order],
@@ -131,8 +131,9 @@ def place(tables: Sequence[LatticeTable], lattice: Lattice, *, refilled: bool = 
 def _shape(cells: Cells, points: Points, lower: float) -> Shape | None:
     """The shape of the people in cells of more than one value, where they have one."""
     own = cells.several[points.cell]
-    order = np.argsort(points.values[own], kind="stable")
-    values, weights = points.values[own][order], points.weights[own][order]
+    values, weights = points.values[own], points.weights[own]
+    order = np.lexsort((weights, values))
+    values, weights = values[order], weights[order]
     if not can_smooth(values):
         return None
     shape = fit_shape(cells, values, weights, lower)

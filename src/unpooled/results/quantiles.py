@@ -211,11 +211,12 @@ def parallel_estimates(
     told = []
     for i, share in enumerate(around):
         level = float(p[i])
-        if outside[i] and few[int(found[i] > edges[-1])]:
+        if outside[i] and len(edges) and few[int(found[i] > edges[-1])]:
             told.append(Quantile(group, level, None, note=FEW))
             continue
         wide = f"no boundary parts the {share:.0%} of people around it" if share > WIDE else None
-        note = BEYOND if outside[i] else LITTLE if blurred[i] else wide
+        known = low[i] == high[i]  # as one value that many people share, or can have
+        note = None if known else BEYOND if outside[i] else LITTLE if blurred[i] else wide
         told.append(Quantile(group, level, float(found[i]), float(low[i]), float(high[i]), note))
     return told
 
