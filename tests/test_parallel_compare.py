@@ -96,6 +96,17 @@ def test_a_method_that_nobody_could_answer_has_a_row_and_a_reason() -> None:
     assert {"fewer than 20 people"} <= {refusal.rule for refusal in result.refusals}
 
 
+def test_what_rare_values_withhold_does_not_look_like_an_effect() -> None:
+    """Of a group of a few events only their number is withheld; of a group of none, nothing is."""
+    random, n = np.random.default_rng(5), 500
+    frame = pl.DataFrame(
+        {"v": random.poisson(0.1, n).astype(float), "g": ["x", "y"] * 250, "h": list("ABCDE") * 100}
+    )
+    declared = {"v": Variable(lower=0, upper=10, resolution=1)}
+    with pytest.raises(RefusedError, match="few-values"):
+        compare(frame, variables=declared)
+
+
 def test_centers_that_disagree_are_said_to() -> None:
     frame = rows(shift=0.0)
     turned = (pl.col("h") == "C") & (pl.col("g") == "y")

@@ -134,6 +134,8 @@ class Tables:
     groups: Mapping[str, Mapping[str, Sequence[LatticeTable]]]
     few: Mapping[str, tuple[bool, bool]]  # whether most of the lowest, and of the highest, people
     # lie in cells of so few values that their means were withheld
+    hidden: Mapping[str, Mapping[str, int]]  # group → center → how many are told of by a table that
+    # does not say where they are
     refusals: tuple[tuple[str, Refusal], ...]
     rounds: int
 
@@ -164,6 +166,7 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
     round_ = coordinator.ask(LatticeQuestion(**request.fields), LatticeTables)
     refusals = list(round_.refusals)
     found: dict[str, dict[str, list[LatticeTable]]] = {}
+    hidden: dict[str, dict[str, int]] = {}
     scales = []
     for center, said in round_.aggregates.items():
         try:
@@ -175,6 +178,8 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
         scales.append(said.scale)
         for group, own in tables.items():
             placeable = [table for table in own if _can_place(table, lattice)]
+            nowhere = [t for t in own if not any(t is other for other in placeable) or _anywhere(t)]
+            hidden.setdefault(group, {})[center] = sum(table.people for table in nowhere)
             if len(placeable) < len(own):
                 named = None if request.by is None else group
                 refusals.append((center, Refusal(reason=Reason.FEW_CELLS, name=named)))
@@ -185,7 +190,7 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
     wanted = request.groups if request.groups is not None else sorted(found)
     groups = {group: found.get(group, {}) for group in wanted}
     few = {group: _few_values(round_.aggregates.values(), group) for group in groups}
-    return Tables(declared.lattice(min(scales)), groups, few, tuple(refusals), 1)
+    return Tables(declared.lattice(min(scales)), groups, few, hidden, tuple(refusals), 1)
 
 
 def _few_values(said: Iterable[LatticeTables], group: str) -> tuple[bool, bool]:
@@ -207,6 +212,11 @@ def _can_place(table: LatticeTable, lattice: Lattice) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _anywhere(table: LatticeTable) -> bool:
+    """One cell between declared limits, without a mean: its people may be anywhere in it."""
+    return len(table.counts) == 1 and bool(np.isnan(table.means[0]))
 
 
 def _read_groups(

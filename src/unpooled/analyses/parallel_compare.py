@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from unpooled.analyses.asking import Request
+from unpooled.analyses.asking import Request, refuse
 from unpooled.analyses.distribution import combine_distribution
 from unpooled.analyses.parallel import Tables, ask_tables
 from unpooled.analyses.table import lacking_note
@@ -14,8 +14,11 @@ from unpooled.maths.cross_center import cross_center, hodges_lehmann
 from unpooled.maths.effect import center_effect
 from unpooled.maths.mann_whitney import Alternative, RankStatistics
 from unpooled.maths.placing import Placed, place
+from unpooled.messages import Reason, Refusal
 from unpooled.results.pooled import PooledComparison
 from unpooled.variables import Variable
+
+_MOST_HIDDEN = 0.05  # share of a group that may be anywhere in a wide cell
 
 
 def run_pooled(
@@ -31,6 +34,7 @@ def run_pooled(
     x, y = request.groups or ("", "")
     if not tables.of(x) or not tables.of(y):
         return None
+    _refuse_hidden(tables, (x, y))
     centers = list(dict.fromkeys((*tables.groups[x], *tables.groups[y])))
     placed = [_placed(tables, group, centers) for group in (x, y)]
     own = [_own(ranks.get(center), tables, center, (x, y)) for center in centers]
@@ -43,6 +47,19 @@ def run_pooled(
         shift=hodges_lehmann(placed[0], placed[1], u=together.statistics.u) if differ else None,
         distribution=smooth,
     )
+
+
+def _refuse_hidden(tables: Tables, groups: tuple[str, str]) -> None:
+    """Raise where tables do not say where many people of a group are.
+
+    Whether few values are told depends on the values: what is withheld would look like an effect.
+    """
+    for group in groups:
+        hidden = tables.hidden[group]
+        people = sum(table.people for table in tables.of(group))
+        if sum(hidden.values()) > _MOST_HIDDEN * people:
+            told = ((center, n) for center, n in hidden.items() if n)
+            refuse((center, Refusal(reason=Reason.FEW_VALUES, name=group)) for center, _ in told)
 
 
 def _placed(tables: Tables, group: str, centers: Sequence[str]) -> Placed:

@@ -248,7 +248,7 @@ class Distribution:
         shared, weights = self.placed.shared, self.placed.weights / self.people
         at = np.minimum(np.searchsorted(np.cumsum(weights), p), len(weights) - 1)
         below = np.cumsum(np.where(shared, weights, 0.0))[at]
-        others = float(weights[~shared].sum())
+        others = max(float(weights[~shared].sum()), 1e-300)
         return at, np.clip((p - below) / others, 1e-12, 1 - 1e-12)
 
     def _possible(self, x: FloatArray) -> FloatArray:
