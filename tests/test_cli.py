@@ -110,7 +110,18 @@ def test_a_codebook_gives_natural_limits(
     asked = ["table", "crp", "--centers", *hospitals, "--limits", "natural", "--json"]
     assert json.loads(run(capsys, *asked, "--codebook", str(book)))["edges"][0] == 0
     book.write_text("[crp]\nlowest = 0\n")
-    assert "codebook" in fail(capsys, *asked, "--codebook", str(book))
+    told = fail(capsys, *asked, "--codebook", str(book))
+    assert "codebook" in told
+    assert "at [crp]: Object contains unknown field `lowest`" in told
+
+
+def test_levels_may_stand_between_commas_and_words_are_named(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str]
+) -> None:
+    asked = ["quantiles", "crp", "--centers", *hospitals, "--json", "--p"]
+    told = json.loads(run(capsys, *asked, ".25,.5", ".75"))
+    assert [q["p"] for q in told["quantiles"]] == [0.25, 0.5, 0.75]
+    assert "got 'half'. Hint: --p .25 .5 .75" in fail(capsys, *asked, "half")
 
 
 def test_ledgers_are_shown_and_verified(

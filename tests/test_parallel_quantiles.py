@@ -205,6 +205,19 @@ def test_two_open_cells_without_means_are_left_out_and_named() -> None:
 def test_several_variables() -> None:
     several = federation().quantiles(["v", "w"], [0.5])
     assert [r["method"] for r in several.to_dict()["results"]] == ["parallel", "parallel"]
+    assert str(several).count(" to ") == 2  # intervals
+
+
+def test_a_smooth_table_prints_its_bands_and_who_differs() -> None:
+    frame = rows().with_columns(v=pl.col("v") + 3.0 * (pl.col("h") == "C"))
+    told = str(federation(frame).table("v", method="parallel"))
+    assert "note: C differs from the other centers" in told
+    assert told.count(" to ") > 20
+
+
+def test_something_else_than_a_variable_is_named() -> None:
+    with pytest.raises(InputError, match=r"got dict for 'v'\. Hint: variables=\{'v'"):
+        federation(variables={"v": {"lower": 0}})
 
 
 def test_the_smooth_table_has_the_shape_of_a_table(tmp_path: Path) -> None:

@@ -130,8 +130,8 @@ def test_every_result_can_be_reported(tmp_path: Path) -> None:
 
 WHOLE = (
     *("weighted (recommended)", "sum", "fisher", "table"),
-    *("The federated table;", "The cumulative distribution", "From the yj-table quantiles"),
-    *("yj-table", "interpolation", "is shifted by", "Their policy", "seed of the boundaries"),
+    *("The federated table;", "The cumulative distribution", "From the parallel quantiles"),
+    *("is shifted by", "Their policy", "seed of the boundaries"),
 )
 
 

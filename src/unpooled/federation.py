@@ -33,7 +33,7 @@ from unpooled.results.several_groups import SeveralGroups, several_comparisons
 from unpooled.results.survival import SurvivalResult
 from unpooled.results.table import TableResult
 from unpooled.sources import open_source
-from unpooled.variables import Codebook, Variable
+from unpooled.variables import Codebook, Variable, check_codebook
 
 OnMissing = Literal["stop", "exclude"]
 
@@ -60,7 +60,7 @@ class Federation:
     ) -> None:
         self._coordinator = Coordinator(link, stop_at_missing if on_missing == "stop" else None)
         self._policy = policy
-        self._variables = dict(variables or {})
+        self._variables = check_codebook(variables)
         self._seed = seed
 
     @classmethod

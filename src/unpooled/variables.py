@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from math import inf, isfinite
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -101,9 +102,26 @@ def read_codebook(path: str | Path) -> dict[str, Variable]:
         lower = 0
         atoms = [0]
     """
+    name = ""
     try:
-        return msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Variable])
+        tables = msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Any])
+        found = {}
+        for name, table in tables.items():
+            found[name] = msgspec.convert(table, Variable)
     except OSError as error:
         raise InputError(f"codebook {str(path)!r} cannot be read: {error.strerror}") from error
     except (msgspec.DecodeError, InputError) as error:
-        raise InputError(f"codebook {str(path)!r} is wrong: {error}") from error
+        where = f" at [{name}]" if name else ""
+        raise InputError(f"codebook {str(path)!r} is wrong{where}: {error}") from error
+    return found
+
+
+def check_codebook(variables: Codebook | None) -> dict[str, Variable]:
+    """The same codebook; an error where something else than a `Variable` is declared."""
+    for name, declared in (variables or {}).items():
+        if not isinstance(declared, Variable):
+            raise InputError(
+                f"variables must map names to Variable, got {type(declared).__name__} for "
+                f"{name!r}. Hint: variables={{{name!r}: unpooled.Variable(lower=0)}}"
+            )
+    return dict(variables or {})

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isinf, isnan, nan
 
 import numpy as np
 
@@ -178,8 +178,7 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
         scales.append(said.scale)
         for group, own in tables.items():
             placeable = [table for table in own if _can_place(table, lattice)]
-            nowhere = [t for t in own if not any(t is other for other in placeable) or _anywhere(t)]
-            hidden.setdefault(group, {})[center] = sum(table.people for table in nowhere)
+            hidden.setdefault(group, {})[center] = _hidden(said, group, lattice)
             if len(placeable) < len(own):
                 named = None if request.by is None else group
                 refusals.append((center, Refusal(reason=Reason.FEW_CELLS, name=named)))
@@ -191,6 +190,22 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
     groups = {group: found.get(group, {}) for group in wanted}
     few = {group: _few_values(round_.aggregates.values(), group) for group in groups}
     return Tables(declared.lattice(min(scales)), groups, few, hidden, tuple(refusals), 1)
+
+
+def _hidden(said: LatticeTables, group: str, lattice: Lattice) -> int:
+    """How many of a group may be anywhere, as few values withhold the moments of their cell.
+
+    That is one cell between limits, or two without any.
+    """
+    most = 2 if isinf(lattice.lower) and isinf(lattice.upper) else 1
+    tables = [table for told in said.groups if told.group == group for table in told.tables]
+    return sum(
+        sum(table.counts)
+        for table in tables
+        if len(table.counts) <= most
+        and not any(mean is not None for mean in table.means)
+        and any(values in range(1, MEAN_NEEDS) for values in table.values)
+    )
 
 
 def _few_values(said: Iterable[LatticeTables], group: str) -> tuple[bool, bool]:
@@ -212,11 +227,6 @@ def _can_place(table: LatticeTable, lattice: Lattice) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _anywhere(table: LatticeTable) -> bool:
-    """One cell between declared limits, without a mean: its people may be anywhere in it."""
-    return len(table.counts) == 1 and bool(np.isnan(table.means[0]))
 
 
 def _read_groups(

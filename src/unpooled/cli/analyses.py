@@ -165,7 +165,7 @@ def quantiles(
     timeout: Timeout = 60.0,
     on_missing: OnMissing = "stop",
     p: Annotated[
-        list[float] | None,
+        list[str] | None,
         typer.Option("--p", help="Which quantiles.  [default: .02 .25 .5 .75 .98]"),
     ] = None,
     center_column: CenterColumn = None,
@@ -194,13 +194,25 @@ def quantiles(
     fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.quantiles(
         _one_or_several(values),
-        p or (0.02, 0.25, 0.5, 0.75, 0.98),
+        _levels(p) if p else (0.02, 0.25, 0.5, 0.75, 0.98),
         by,
         groups=groups,
         where=where,
         method=method or "parallel",
     )
     finish(result, fed, as_json, releases, chart, report)
+
+
+def _levels(told: list[str]) -> list[float]:
+    """Numbers between spaces or commas."""
+    levels = []
+    for token in (token for part in told for token in part.split(",")):
+        try:
+            levels.append(float(token))
+        except ValueError:
+            message = f"--p must be numbers in (0, 1), got {token!r}. Hint: --p .25 .5 .75"
+            raise InputError(message) from None
+    return levels
 
 
 class _Result(Protocol):

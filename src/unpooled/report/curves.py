@@ -46,7 +46,11 @@ def centers(
         curve = zip(drawn.x.tolist(), drawn.cdf.tolist(), strict=True)
         x = alt.X("at:Q", title=value, scale=alt.Scale(zero=False, nice=False))
         y = alt.Y("share:Q", title="share at or below", scale=alt.Scale(domain=[0, 1]))
-        thin = alt.Chart(inline(own)).mark_line(strokeWidth=1, opacity=0.8)
+        thin = alt.Chart(inline(own)).mark_line(
+            strokeWidth=1,
+            opacity=0.8,
+            point=alt.OverlayMarkDef(size=16),  # one point is no line
+        )
         thick = alt.Chart(inline([{"at": a, "share": s} for a, s in curve]))
         panel = alt.layer(
             thick.mark_line(strokeWidth=4, color="#999", opacity=0.7).encode(x=x, y=y),

@@ -43,10 +43,12 @@ def p_text(log10_p: float) -> str:
     --------
     >>> p_text(-1.5), p_text(-4.2), p_text(-350.3)
     ('= 0.032', '= 6.3e-05', '= 5.0e-351')
+    >>> p_text(-6.00001)
+    '= 1.0e-06'
     """
     if log10_p > -4:
         return f"= {10**log10_p:.2g}"
-    exponent = int(log10_p // 1)
+    exponent = int((log10_p + 0.005) // 1)  # 9.95 and more is 10
     mantissa = 10 ** (log10_p - exponent)
     return f"= {mantissa:.1f}e{exponent:03d}"
 

@@ -146,6 +146,23 @@ class DistributionResult(TableResult):
             if c.deviation is not None and c.deviation.adjusted < LEVEL
         ]
 
+    def columns(self) -> tuple[list[str], list[list[str]]]:
+        """A row per bin: estimates with their 95 % bands."""
+        header, rows = TableResult.columns(self)
+        for row, *bands in zip(
+            rows, *(band.T.tolist() for band in self.count_bands()), strict=True
+        ):
+            ends = zip(*bands, strict=True)
+            row[1:] = [
+                f"{n} ({number(low)} to {number(high)})"
+                for n, (low, high) in zip(row[1:], ends, strict=True)
+            ]
+        return header, rows
+
+    def __str__(self) -> str:
+        notes = "".join(f"\nnote: {sentence}" for sentence in self.differing())
+        return f"{TableResult.__str__(self)}{notes}"
+
     def _drawings(self) -> list[tuple[str, Drawing]]:
         return [(one.group, one.drawing()) for one in self.distributions]
 

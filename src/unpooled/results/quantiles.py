@@ -126,7 +126,7 @@ class QuantileSummary:
         """A row per group and p, a column per method."""
         first = self.results[0]
         rows = [
-            [q.group, f"{q.p:g}", *(_estimate_text(r.quantiles[i]) for r in self.results)]
+            [q.group, f"{q.p:g}", *(estimate_text(r.quantiles[i]) for r in self.results)]
             for i, q in enumerate(first.quantiles)
         ]
         return ["group", "p", *(r.method for r in self.results)], rows
@@ -181,7 +181,7 @@ class QuantileSummary:
         return str(page.items("Refused", map(refusal_sentence, self.refusals)))
 
 
-def _estimate_text(quantile: Quantile) -> str:
+def estimate_text(quantile: Quantile) -> str:
     """An estimate, with its interval where it has one."""
     estimate = number(quantile.estimate)
     if quantile.low is None or quantile.high is None:
@@ -266,6 +266,26 @@ def estimates(
 def without_estimate(group: str, p: FloatArray, why: str) -> list[Quantile]:
     """No estimates, and why."""
     return [Quantile(group, q, None, note=why) for q in p.tolist()]
+
+
+def smooth_quantiles(smooth: DistributionResult, p: Sequence[float] = DEFAULT_P) -> QuantileSummary:
+    """The quantiles of smooth distributions: nothing more is asked."""
+    found: list[Quantile] = []
+    for one in smooth.distributions:
+        edges = [center.edges for center in smooth.centers if center.group == one.group]
+        every = np.unique(np.concatenate(edges)) if edges else np.zeros(0)
+        found += parallel_estimates(one.group, one.distribution, every, (False, False), np.array(p))
+    result = QuantilesResult(
+        value=smooth.value,
+        by=smooth.by,
+        where=smooth.where,
+        method="parallel",
+        quantiles=tuple(found),
+        refusals=smooth.refusals,
+        rounds=smooth.rounds,
+        record=smooth.record,
+    )
+    return QuantileSummary((result,))
 
 
 def table_quantiles(table: TableResult, p: Sequence[float] = DEFAULT_P) -> QuantileSummary:

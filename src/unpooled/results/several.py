@@ -10,11 +10,11 @@ from unpooled.errors import InputError, MissingError, UnpooledError
 from unpooled.maths.multiplicity import benjamini_hochberg, holm
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
-from unpooled.report.text import columns_text, count, number, p_text
+from unpooled.report.text import columns_text, count, p_text
 from unpooled.results.compare import CompareResult
 from unpooled.results.groups import GroupsResult
 from unpooled.results.interval import interval_cells, interval_dict
-from unpooled.results.quantiles import QuantilesResult, QuantileSummary
+from unpooled.results.quantiles import QuantilesResult, QuantileSummary, estimate_text
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
 from unpooled.results.releases import Releases
@@ -244,7 +244,7 @@ class SeveralQuantiles:
         rows = []
         for result in (r for s in self.summaries for r in s.results):
             for group in dict.fromkeys(q.group for q in result.quantiles):
-                found = [number(q.estimate) for q in result.quantiles if q.group == group]
+                found = [estimate_text(q) for q in result.quantiles if q.group == group]
                 rows.append([result.value, group, result.method, *found])
         return ["variable", "group", "method", *(f"{v:g}" for v in p)], rows
 
