@@ -1,6 +1,6 @@
 """A center's own table on a public lattice: exact counts of at least K people, and moments.
 
-Boundaries are points that everybody knows beforehand, so they tell nothing about single people;
+Boundaries are points that everybody knows beforehand, so that no value can be read off them;
 outer cells are open, or end at limits that were declared. A cell carries its count and, by policy,
 its mean and standard deviation, rounded to a share of its width; those of open cells are told on a
 scale that ends (`open_cells`), so that nobody far outside can be located. Two rules withhold
