@@ -79,3 +79,12 @@ def test_bins_of_rounded_data_end_between_possible_values() -> None:
     values = np.random.default_rng(5).poisson(6, 500).astype(float)
     inner = histogram_edges([fitted([values], lattice)], lattice)[1:-1]
     assert set(inner % 1) == {0.5}
+
+
+def test_no_bin_beside_a_limit_is_a_sliver() -> None:
+    """Zeros of data in tenths: a bin of 0 to .05 beside bins of width 1 dwarfed all others."""
+    random = np.random.default_rng(1)
+    amounts = np.where(random.random(600) < 0.4, 0.0, np.round(random.gamma(2, 4, 600), 1))
+    lattice = Lattice(0.5, origin=0.05, resolution=0.1, lower=0.0)
+    widths = np.diff(histogram_edges([fitted([amounts], lattice)], lattice)[:-1])
+    assert widths.min() >= 0.25 * np.median(widths)

@@ -159,4 +159,5 @@ def _inner_edges(low: float, high: float, width: float, lattice: Lattice) -> Flo
         origin = lattice.resolution / 2
     first, last = np.floor((low - origin) / width), np.ceil((high - origin) / width)
     edges = origin + width * np.arange(first, last + 1)
-    return edges[(edges > lattice.lower) & (edges < lattice.upper)]
+    least = width / 4  # a sliver beside a limit, where many may stand, would dwarf all other bins
+    return edges[(edges > lattice.lower + least) & (edges < lattice.upper - least)]

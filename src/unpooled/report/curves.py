@@ -1,5 +1,6 @@
 """Charts of smooth curves with their bands."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,11 @@ if TYPE_CHECKING:
 Drawings = Sequence[tuple[str, Drawing]]
 
 
-def density(drawings: Drawings, value: str, by: str | None) -> "altair.TopLevelMixin":
-    """The share of each group per unit of the variable."""
-    return _curves(drawings, "density", "share of the group per unit", value, by)
+def density(
+    drawings: Drawings, value: str, by: str | None, most: float = math.inf
+) -> "altair.TopLevelMixin":
+    """The share of each group per unit of the variable, up to `most`: many may be alike."""
+    return _curves(drawings, "density", "share of the group per unit", value, by, most)
 
 
 def cdf(drawings: Drawings, value: str, by: str | None) -> "altair.TopLevelMixin":
@@ -61,13 +64,24 @@ def centers(
 
 
 def _curves(
-    drawings: Drawings, name: str, title: str, value: str, by: str | None
+    drawings: Drawings,
+    name: str,
+    title: str,
+    value: str,
+    by: str | None,
+    most: float = math.inf,
 ) -> "altair.TopLevelMixin":
     import altair as alt
 
     groups = [group for group, _ in drawings]
     rows: list[dict[str, Any]] = [
-        {"group": group, "at": x, "share": middle, "low": low, "high": high}
+        {
+            "group": group,
+            "at": x,
+            "share": min(middle, most),
+            "low": min(low, most),
+            "high": min(high, most),
+        }
         for group, drawn in drawings
         for x, middle, low, high in zip(
             drawn.x.tolist(),

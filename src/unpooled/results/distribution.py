@@ -1,5 +1,6 @@
 """A smooth federated distribution, as the analyst holds it."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 24  # lines of centers in one chart
 LEVEL = 0.05
+_HIGHEST = 1.5  # times the highest bar: a curve is drawn up to there
 NORMAL = 1.96  # standard errors on either side of 95 %
 
 
@@ -98,7 +100,10 @@ class DistributionResult(TableResult):
         from unpooled.report.curves import density
 
         bars: Any = TableResult.chart(self)
-        curves: Any = density(self._drawings(), self.record.label(self.value), self.by)
+        shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1e-300)
+        most = _HIGHEST * float((shares / np.diff(self.edges)).max())  # 0 where a bin is open
+        label = self.record.label(self.value)
+        curves: Any = density(self._drawings(), label, self.by, most or math.inf)
         return altair.layer(bars, curves)
 
     def cdf_chart(self) -> "altair.TopLevelMixin":
