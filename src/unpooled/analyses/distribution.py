@@ -43,7 +43,10 @@ def combine_distribution(
         by=request.by,
         where=request.where,
         table=Table(edges, counts, tuple(smooth)),
-        distributions=tuple(GroupDistribution(group, d) for group, d in smooth.items()),
+        distributions=tuple(
+            GroupDistribution(group, d, tables.edges(group), tables.few[group])
+            for group, d in smooth.items()
+        ),
         people=tables.people(),
         centers=tuple(c for group, d in smooth.items() for c in _centers(tables, group, d)),
         refusals=center_refusals(tables.refusals),

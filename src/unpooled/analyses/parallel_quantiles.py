@@ -20,13 +20,11 @@ def run_parallel(
     """One round for every group."""
     tables = ask_tables(coordinator, request, declared)
     smooth = combine_distribution(request, tables)
-    found = {one.group: one.distribution for one in smooth.distributions}
+    found = {one.group: one for one in smooth.distributions}
     told: list[Quantile] = []
     for group in tables.groups:
         if group in found:
-            told += parallel_estimates(
-                group, found[group], tables.edges(group), tables.few[group], p
-            )
+            told += parallel_estimates(found[group], p)
         else:
             told += without_estimate(group, p, "no center could answer")
     return QuantilesResult(

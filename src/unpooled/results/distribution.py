@@ -27,10 +27,16 @@ NORMAL = 1.96  # standard errors on either side of 95 %
 
 @dataclass(frozen=True, slots=True)
 class GroupDistribution:
-    """One group and its distribution."""
+    """One group and its distribution.
+
+    `edges` are the boundaries of all its tables; `few` says whether the lowest and the highest
+    people take few values, so that nothing is known of them but that they lie beyond all edges.
+    """
 
     group: str
     distribution: Distribution
+    edges: FloatArray
+    few: tuple[bool, bool]
 
     def drawing(self) -> Drawing:
         """The distribution function and the density with their bands."""

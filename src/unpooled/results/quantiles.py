@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.distribution import Distribution
 from unpooled.maths.quantile import interpolation_quantiles, yj_table_quantiles
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
 from unpooled.report.text import columns_text, count, number
-from unpooled.results.distribution import DistributionResult
+from unpooled.results.distribution import DistributionResult, GroupDistribution
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
 from unpooled.results.reporting import write_report
@@ -189,18 +188,9 @@ def estimate_text(quantile: Quantile) -> str:
     return f"{estimate} ({number(quantile.low)} to {number(quantile.high)})"
 
 
-def parallel_estimates(
-    group: str,
-    distribution: Distribution,
-    edges: FloatArray,
-    few: tuple[bool, bool],
-    p: FloatArray,
-) -> list[Quantile]:
-    """One group's quantiles with 95 % intervals, and a note where cells do not tell enough.
-
-    `few` says whether the lowest and the highest people take few values, so that nothing is known
-    of them but that they lie beyond all `edges`.
-    """
+def parallel_estimates(one: GroupDistribution, p: FloatArray) -> list[Quantile]:
+    """One group's quantiles with 95 % intervals, and a note where cells do not tell enough."""
+    group, distribution, edges = one.group, one.distribution, one.edges
     found, outside = distribution.quantile(p), distribution.beyond(p)
     low, high = distribution.interval(p)
     blurred = distribution.blur(p) > 0
@@ -211,7 +201,7 @@ def parallel_estimates(
     told = []
     for i, share in enumerate(around):
         level = float(p[i])
-        if outside[i] and len(edges) and few[int(found[i] > edges[-1])]:
+        if outside[i] and len(edges) and one.few[int(found[i] > edges[-1])]:
             told.append(Quantile(group, level, None, note=FEW))
             continue
         wide = f"no boundary parts the {share:.0%} of people around it" if share > WIDE else None
@@ -270,11 +260,7 @@ def without_estimate(group: str, p: FloatArray, why: str) -> list[Quantile]:
 
 def smooth_quantiles(smooth: DistributionResult, p: Sequence[float] = DEFAULT_P) -> QuantileSummary:
     """The quantiles of smooth distributions: nothing more is asked."""
-    found: list[Quantile] = []
-    for one in smooth.distributions:
-        edges = [center.edges for center in smooth.centers if center.group == one.group]
-        every = np.unique(np.concatenate(edges)) if edges else np.zeros(0)
-        found += parallel_estimates(one.group, one.distribution, every, (False, False), np.array(p))
+    found = [q for one in smooth.distributions for q in parallel_estimates(one, np.array(p))]
     result = QuantilesResult(
         value=smooth.value,
         by=smooth.by,
