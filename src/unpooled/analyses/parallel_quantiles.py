@@ -1,5 +1,7 @@
 """Quantiles with intervals from one parallel round."""
 
+from dataclasses import replace
+
 from unpooled.analyses.asking import Request
 from unpooled.analyses.distribution import combine_distribution
 from unpooled.analyses.parallel import ask_tables
@@ -8,7 +10,7 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.results.quantiles import (
     Quantile,
     QuantilesResult,
-    parallel_estimates,
+    smooth_quantiles,
     without_estimate,
 )
 from unpooled.variables import Variable
@@ -20,20 +22,9 @@ def run_parallel(
     """One round for every group."""
     tables = ask_tables(coordinator, request, declared)
     smooth = combine_distribution(request, tables)
-    found = {one.group: one for one in smooth.distributions}
+    found = smooth_quantiles(smooth, p)
     told: list[Quantile] = []
     for group in tables.groups:
-        if group in found:
-            told += parallel_estimates(found[group], p)
-        else:
-            told += without_estimate(group, p, "no center could answer")
-    return QuantilesResult(
-        value=request.variable,
-        by=request.by,
-        where=request.where,
-        method="parallel",
-        quantiles=tuple(told),
-        refusals=smooth.refusals,
-        rounds=tables.rounds,
-        distribution=smooth,
-    )
+        own = [quantile for quantile in found.quantiles if quantile.group == group]
+        told += own or without_estimate(group, p, "no center could answer")
+    return replace(found, quantiles=tuple(told), distribution=smooth)

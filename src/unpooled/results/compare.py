@@ -13,7 +13,7 @@ from unpooled.report.text import columns_text, count, number, p_text
 from unpooled.results.interval import interval_cells, interval_dict, interval_text
 from unpooled.results.more import More
 from unpooled.results.pooled import PooledComparison
-from unpooled.results.quantiles import smooth_quantiles, table_quantiles
+from unpooled.results.quantiles import QuantileSummary, smooth_quantiles, table_quantiles
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
 from unpooled.results.reporting import write_report
@@ -174,7 +174,7 @@ class CompareResult:
         whole = [Section("Comparison", body, figures)]
         if self.pooled is not None:
             smooth = replace(self.pooled.distribution, record=self.record)
-            whole += [*smooth.sections(), smooth_quantiles(smooth).section()]
+            whole += [*smooth.sections(), QuantileSummary((smooth_quantiles(smooth),)).section()]
         if self.table is not None:
             whole += self.table.sections()
             if self.pooled is None:

@@ -188,7 +188,7 @@ def estimate_text(quantile: Quantile) -> str:
     return f"{estimate} ({number(quantile.low)} to {number(quantile.high)})"
 
 
-def parallel_estimates(one: GroupDistribution, p: FloatArray) -> list[Quantile]:
+def _smooth_estimates(one: GroupDistribution, p: FloatArray) -> list[Quantile]:
     """One group's quantiles with 95 % intervals, and a note where cells do not tell enough."""
     group, distribution, edges = one.group, one.distribution, one.edges
     found, outside = distribution.quantile(p), distribution.beyond(p)
@@ -258,20 +258,19 @@ def without_estimate(group: str, p: FloatArray, why: str) -> list[Quantile]:
     return [Quantile(group, q, None, note=why) for q in p.tolist()]
 
 
-def smooth_quantiles(smooth: DistributionResult, p: Sequence[float] = DEFAULT_P) -> QuantileSummary:
-    """The quantiles of smooth distributions: nothing more is asked."""
-    found = [q for one in smooth.distributions for q in parallel_estimates(one, np.array(p))]
-    result = QuantilesResult(
+def smooth_quantiles(smooth: DistributionResult, p: FloatArray | None = None) -> QuantilesResult:
+    """The quantiles of smooth distributions, group by group: nothing more is asked."""
+    wanted = np.array(DEFAULT_P) if p is None else p
+    return QuantilesResult(
         value=smooth.value,
         by=smooth.by,
         where=smooth.where,
         method="parallel",
-        quantiles=tuple(found),
+        quantiles=tuple(q for one in smooth.distributions for q in _smooth_estimates(one, wanted)),
         refusals=smooth.refusals,
         rounds=smooth.rounds,
         record=smooth.record,
     )
-    return QuantileSummary((result,))
 
 
 def table_quantiles(table: TableResult, p: Sequence[float] = DEFAULT_P) -> QuantileSummary:
