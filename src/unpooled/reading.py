@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.large import Growing, copied
+from unpooled.maths.large import Growing, copied, sort
 from unpooled.memory.units import Members
 from unpooled.sources import Column, Source
 
@@ -78,5 +78,5 @@ class _Some:
         values = self._values.array
         if self._owners is not None:
             values = copied(values)
-        values.sort()
+        sort(values)
         return values

@@ -68,3 +68,11 @@ def test_twice_k_people_in_a_cell_are_as_good_as_more(counts: list[int], k: int)
     cells = np.arange(len(counts), dtype=np.float64)
     exact, capped = (np.repeat(cells, np.minimum(counts, most)) for most in (10**9, 2 * k))
     assert cut([exact], Rule(k)).below.tolist() == cut([capped], Rule(k)).below.tolist()
+
+
+@given(numbers)
+def test_sorting_in_two_halves_is_sorting(values: list[int]) -> None:
+    some = np.array(values, dtype=np.float64)
+    expected = np.sort(some)
+    large.sort(some)
+    np.testing.assert_array_equal(some, expected)

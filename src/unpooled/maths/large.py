@@ -7,6 +7,7 @@ not grow with the people.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,27 @@ def copied(array: Array) -> Array:
     made = empty(len(array), array.dtype)
     made[:] = array
     return made
+
+
+def sort(array: Array) -> None:
+    """Sort numbers in place; many of them in two halves at once, the lower and the upper one.
+
+    Examples
+    --------
+    >>> some = np.array([3.0, 1.0, 2.0])
+    >>> sort(some)
+    >>> some
+    array([1., 2., 3.])
+    """
+    middle = len(array) // 2
+    if middle < _PIECE:
+        array.sort()
+        return
+    array.partition(middle)
+    upper = Thread(target=array[middle:].sort)
+    upper.start()
+    array[:middle].sort()
+    upper.join()
 
 
 def pieces(size: int) -> Iterator[slice]:
