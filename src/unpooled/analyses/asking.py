@@ -19,7 +19,7 @@ from unpooled.messages import (
     SizesQuestion,
 )
 from unpooled.policy import Policy
-from unpooled.results.refusals import center_refusals, refusal_sentence
+from unpooled.results.refusals import CenterRefusal, center_refusals, refusal_sentence
 from unpooled.sources import Source
 
 
@@ -198,6 +198,10 @@ def stop_at_missing(missing: Iterable[tuple[str, Refusal]]) -> NoReturn:
 
 def refuse(refusals: Iterable[tuple[str, Refusal]], hint: str = "") -> NoReturn:
     """Raise: no center can answer."""
-    told = center_refusals(refusals)
+    refuse_told(center_refusals(refusals), hint)
+
+
+def refuse_told(told: tuple[CenterRefusal, ...], hint: str = "") -> NoReturn:
+    """Raise: no center can answer, for reasons that are there already."""
     lines = [f"  {refusal_sentence(refusal)}" for refusal in told]
     raise RefusedError("\n".join(["no center can answer:", *lines, hint]).rstrip(), told)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
-from unpooled.analyses.asking import Request, ask_groups, explain, refuse
+from unpooled.analyses.asking import Request, ask_groups, explain, refuse_told
 from unpooled.analyses.parallel_compare import run_pooled
 from unpooled.analyses.table import lacking_note, run_table_beside
 from unpooled.cohort import RefusedQuestion, Selection
@@ -181,7 +181,7 @@ def _combine(
         tests.append(pooled.test)
         moved = pooled.shift
     if not tests:
-        refuse(told.refusals)
+        refuse_told(told.every_refusal())
     return CompareResult(
         value=request.variable,
         by=request.by or "",

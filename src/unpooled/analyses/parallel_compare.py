@@ -58,8 +58,8 @@ def _refuse_hidden(tables: Tables, groups: tuple[str, str]) -> None:
         hidden = tables.hidden[group]
         people = sum(table.people for table in tables.of(group))
         if sum(hidden.values()) > _MOST_HIDDEN * people:
-            told = ((center, n) for center, n in hidden.items() if n)
-            refuse((center, Refusal(reason=Reason.FEW_VALUES, name=group)) for center, _ in told)
+            reason = Refusal(reason=Reason.FEW_VALUES, name=group)
+            refuse((center, reason) for center, people in hidden.items() if people)
 
 
 def _placed(tables: Tables, group: str, centers: Sequence[str]) -> Placed:
