@@ -13,10 +13,11 @@ from unpooled.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule, cut, place_boundaries
 from unpooled.maths.cross_center import cross_center, hodges_lehmann
+from unpooled.maths.cutting import lattice_table
 from unpooled.maths.distribution import smooth
 from unpooled.maths.effect import center_effect, heterogeneity, overall_effect
 from unpooled.maths.joining import join, reallocate
-from unpooled.maths.lattice import lattice_table, public_lattice
+from unpooled.maths.lattice import public_lattice
 from unpooled.maths.mann_whitney import (
     RankStatistics,
     fisher_test,

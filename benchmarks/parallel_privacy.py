@@ -15,9 +15,11 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtri
 
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.lattice import Lattice, LatticeTable, Moments, lattice_table
+from unpooled.maths.cutting import lattice_table
+from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.placing import place
 from unpooled.maths.smoothing import middles
+from unpooled.maths.telling import Moments
 from unpooled.study.families import Random
 from unpooled.study.parallel_families import EVERY
 

@@ -15,8 +15,8 @@ from time import perf_counter
 
 import numpy as np
 
+from unpooled.maths.cutting import lattice_table
 from unpooled.maths.distribution import smooth
-from unpooled.maths.lattice import lattice_table
 from unpooled.study.parallel_families import P, draw_centers, lattice_of
 from unpooled.study.parallel_settings import GRIDDED, ParallelQuantiles, quantile_settings
 from unpooled.study.parallel_summary import QuantileSummary

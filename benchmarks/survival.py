@@ -27,14 +27,16 @@ import numpy as np
 
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.cox import hazard_ratio
+from unpooled.maths.cutting import status_table
 from unpooled.maths.event_shares import Below
 from unpooled.maths.follow_up import FollowUp
 from unpooled.maths.horizon import agreed_horizon
-from unpooled.maths.lattice import Lattice, Moments, status_table
+from unpooled.maths.lattice import Lattice
 from unpooled.maths.log_rank import log_rank
 from unpooled.maths.moments import MeanSD, pool
 from unpooled.maths.pseudo_times import ArmTables, pseudo_times
 from unpooled.maths.survival import SurvivalCurve, kaplan_meier
+from unpooled.maths.telling import Moments
 from unpooled.study.families import Random
 from unpooled.study.settings import ALLOCATIONS as SIZES
 from unpooled.variables import Variable

@@ -6,8 +6,9 @@ from math import isfinite, ulp
 import numpy as np
 
 from unpooled.errors import GateError
-from unpooled.maths.lattice import Lattice, nice_number, nowhere, rounding, telling_cells
+from unpooled.maths.lattice import Lattice, nice_number
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
+from unpooled.maths.telling import nowhere, rounding, telling_cells
 from unpooled.messages import (
     CellMoments,
     CellTable,

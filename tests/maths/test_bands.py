@@ -6,8 +6,9 @@ from scipy import stats
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.bands import draw, histogram_edges, histogram_errors
+from unpooled.maths.cutting import lattice_table
 from unpooled.maths.distribution import Distribution, smooth
-from unpooled.maths.lattice import Lattice, lattice_table, public_lattice
+from unpooled.maths.lattice import Lattice, public_lattice
 
 
 def fitted(centers: list[FloatArray], lattice: Lattice) -> Distribution:

@@ -6,9 +6,11 @@ from scipy import stats
 
 from unpooled.maths.calibrating import correction
 from unpooled.maths.cross_center import cross_center, hodges_lehmann
-from unpooled.maths.lattice import Lattice, Moments, lattice_table
+from unpooled.maths.cutting import lattice_table
+from unpooled.maths.lattice import Lattice
 from unpooled.maths.mann_whitney import RankStatistics, rank_statistics
 from unpooled.maths.placing import Placed, place
+from unpooled.maths.telling import Moments
 
 SIZES = (200, 120, 80, 60, 50)
 LATTICE = Lattice(0.1)

@@ -6,7 +6,8 @@ from scipy import stats
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cross_center import cross_center, hodges_lehmann
-from unpooled.maths.lattice import Lattice, lattice_table
+from unpooled.maths.cutting import lattice_table
+from unpooled.maths.lattice import Lattice
 from unpooled.maths.mann_whitney import rank_statistics
 from unpooled.maths.placing import Placed, place
 

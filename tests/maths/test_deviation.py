@@ -5,8 +5,9 @@ import pytest
 from scipy import stats
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.cutting import lattice_table
 from unpooled.maths.deviation import Deviation, deviations
-from unpooled.maths.lattice import lattice_table, public_lattice
+from unpooled.maths.lattice import public_lattice
 from unpooled.maths.placing import place
 
 LATTICE = public_lattice(1.0)

@@ -8,14 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from unpooled.maths.lattice import (
-    Lattice,
-    LatticeTable,
-    lattice_table,
-    public_lattice,
-    telling_cells,
-)
+from unpooled.maths.cutting import lattice_table
+from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.open_cells import OpenScale
+from unpooled.maths.telling import telling_cells
 
 VALUES = st.lists(st.floats(-50, 50, allow_nan=False), min_size=20, max_size=150)
 

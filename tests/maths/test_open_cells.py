@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpooled.maths.lattice import Lattice, lattice_table
+from unpooled.maths.cutting import lattice_table
+from unpooled.maths.lattice import Lattice
 from unpooled.maths.open_cells import OpenScale
 
 SCALE = st.builds(

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table, public_lattice
+from unpooled.maths.cutting import lattice_table
+from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.placing import place, tail
 
 

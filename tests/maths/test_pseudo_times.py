@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpooled.maths.cutting import status_table
 from unpooled.maths.event_shares import Below, event_shares
 from unpooled.maths.horizon import agreed_horizon
-from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice, status_table
+from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.moments import MeanSD
 from unpooled.maths.pseudo_times import ArmTables, known_share, pseudo_times
 

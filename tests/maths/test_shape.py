@@ -12,8 +12,9 @@ from unpooled.maths import priors
 from unpooled.maths import shape as shapes
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cells import Cells
+from unpooled.maths.cutting import lattice_table
 from unpooled.maths.distribution import smooth
-from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table, public_lattice
+from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.shape import Shape, fit_shape
 
 P = np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98])

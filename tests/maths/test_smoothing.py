@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.cutting import lattice_table
 from unpooled.maths.distribution import smooth
-from unpooled.maths.lattice import Lattice, LatticeTable, lattice_table
+from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.smoothing import fit_curve
 from unpooled.study.parallel_families import EVERY
 

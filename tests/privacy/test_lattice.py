@@ -10,9 +10,10 @@ from unpooled import lattice_rule
 from unpooled.analyses import parallel
 from unpooled.center import Center
 from unpooled.keys import CenterKey
-from unpooled.maths import lattice as lattices
+from unpooled.maths import cutting, telling
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.lattice import Lattice, public_lattice
+from unpooled.maths.cutting import lattice_table
+from unpooled.maths.lattice import Lattice, LatticeTable, nice_number, public_lattice
 from unpooled.maths.open_cells import OpenScale
 from unpooled.messages import (
     Answer,
@@ -43,7 +44,7 @@ def table(values: FloatArray, **facts: Any) -> CellTable:
     return said.groups[0].tables[0]
 
 
-def outer(table: lattices.LatticeTable, scale: float, *, last: bool = False) -> OpenScale:
+def outer(table: LatticeTable, scale: float, *, last: bool = False) -> OpenScale:
     """The scale of its first or last cell, which everybody can work out."""
     lattice = public_lattice(scale)
     return OpenScale.of(lattice.limits(table.edges), lattice.step).at(-1 if last else 0)
@@ -67,7 +68,7 @@ def test_an_edge_tells_a_lattice_point_and_not_the_two_people_beside_it(
     assert np.all(edges == np.round(edges))  # the lattice of an SD of 10 has the step 1
     assert middles(values, edges) == 0
     monkeypatch.setattr(Lattice, "snap", lambda _, points: points)  # the rule taken out
-    free = lattices.lattice_table(values, public_lattice(10.0), 10, "none").edges
+    free = lattice_table(values, public_lattice(10.0), 10, "none").edges
     assert middles(values, free) == len(free) > 20
 
 
@@ -84,7 +85,7 @@ def test_no_choice_of_people_moves_the_lattice(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         parallel,
         "center_scale",
-        lambda selection, *_: lattices.nice_number(selection.values()[0].std()),
+        lambda selection, *_: nice_number(selection.values()[0].std()),
     )
     assert scale() == 0.1
 
@@ -105,8 +106,8 @@ def test_the_mean_of_an_outer_cell_with_two_values_is_a_count_and_is_withheld(
     told = table(FEW, scale=20.0)
     assert (told.counts[0], told.values[0]) == (13, 2)
     assert (told.means[0], told.sds[0]) == (None, None)
-    monkeypatch.setattr(lattices, "telling_values", lambda *_: 8)  # the rule taken out
-    free = lattices.lattice_table(FEW, public_lattice(20.0), 10, "tails")
+    monkeypatch.setattr(telling, "telling_values", lambda *_: 8)  # the rule taken out
+    free = lattice_table(FEW, public_lattice(20.0), 10, "tails")
     two, ninety_nine = outer(free, 20.0).forth(np.array([2.0, -99.0]))
     assert round(13 * (free.means[0] - two) / (ninety_nine - two)) == 4  # so many have the smaller
 
@@ -118,8 +119,8 @@ def test_a_mean_never_speaks_for_two_people_among_many_alike(
     values = np.sort(np.concatenate(([-70.0, -50.0], np.zeros(40), people(40))))
     told = table(values, scale=20.0)
     assert (told.counts[0], told.values[0], told.means[0]) == (42, 1, None)
-    monkeypatch.setattr(lattices, "telling_values", lambda *_: 8)
-    free = lattices.lattice_table(values, public_lattice(20.0), 10, "tails")
+    monkeypatch.setattr(telling, "telling_values", lambda *_: 8)
+    free = lattice_table(values, public_lattice(20.0), 10, "tails")
     two = outer(free, 20.0).forth(np.array([-70.0, -50.0, 0.0]))
     assert 42 * free.means[0] - 40 * two[2] == pytest.approx(two[0] + two[1], abs=0.02)
 
@@ -131,8 +132,8 @@ def test_the_sd_of_an_outer_cell_never_gives_the_extreme_person_away(
     values = np.concatenate((people(100).clip(max=65), np.linspace(66, 66.1, 12), [100.0]))
     told = table(values)
     assert (told.dominated[-1], told.sds[-1]) == (True, None)
-    monkeypatch.setattr(lattices, "dominated", lambda _: False)  # the rule taken out
-    free = lattices.lattice_table(values, public_lattice(10.0), 10, "tails")
+    monkeypatch.setattr(telling, "dominated", lambda _: False)  # the rule taken out
+    free = lattice_table(values, public_lattice(10.0), 10, "tails")
     n, mean, sd = (float(x[-1]) for x in (free.counts, free.means, free.sds))
     found = outer(free, 10.0, last=True).back(np.array(mean + sd * np.sqrt(n - 1)))  # the attack
     assert found == pytest.approx(100, rel=0.03)
@@ -145,7 +146,7 @@ def test_nobody_far_outside_is_located_by_the_moments_of_an_open_cell(
     values = np.sort(np.append(people(100), [390.0, 400.0, 410.0]))
 
     def attack() -> float:
-        told = lattices.lattice_table(values, public_lattice(10.0), 10, "tails")
+        told = lattice_table(values, public_lattice(10.0), 10, "tails")
         n, mean, sd = (float(x[-1]) for x in (told.counts, told.means, told.sds))
         assert not np.isnan(sd)
         scale = outer(told, 10.0, last=True)
@@ -170,7 +171,7 @@ def test_a_cell_without_limits_tells_no_moments(monkeypatch: pytest.MonkeyPatch)
         return None if mean is None or sd is None else mean + sd * float(np.sqrt((n - 3) / 3))
 
     assert attack() is None
-    monkeypatch.setattr(lattices, "nowhere", lambda *_: False)  # the rule taken out
+    monkeypatch.setattr(cutting, "nowhere", lambda *_: False)  # the rule taken out
     with pytest.raises(AssertionError):  # the gate has it, too
         attack()
     monkeypatch.setattr(lattice_rule, "nowhere", lambda *_: False)
@@ -195,7 +196,7 @@ def test_inner_moments_stay_unless_the_policy_tells_them() -> None:
         (table,) = said.groups[0].tables
         told = [mean is not None for mean in table.means]
         step = Variable().lattice(said.scale).step
-        assert told == lattices.telling_cells(np.array(table.edges), step, policy.moments).tolist()
+        assert told == telling.telling_cells(np.array(table.edges), step, policy.moments).tolist()
         shares.append(sum(told) / len(told))
     assert shares[0] == 0 < shares[1] < 0.3 < shares[2] == 1
 

@@ -13,7 +13,7 @@ from unpooled.analyses import parallel
 from unpooled.analyses import survival as survivals
 from unpooled.center import Center
 from unpooled.keys import CenterKey
-from unpooled.maths import lattice as lattices
+from unpooled.maths.telling import dominated
 from unpooled.messages import (
     Aggregate,
     FollowUpQuestion,
@@ -127,7 +127,7 @@ def test_who_carries_the_spread_of_few_values_is_not_told(monkeypatch: pytest.Mo
         return said.groups[0].tables[0].dominated
 
     assert told(1) == told(2) == (False,)
-    monkeypatch.setattr(parallel, "_one_carries_it", lambda own, _: lattices.dominated(own))
+    monkeypatch.setattr(parallel, "_one_carries_it", lambda own, _: dominated(own))
     assert tell(porto(pl.DataFrame({"v": [0.0] * 200 + [1.0]})), LATTICE) is None  # the gate
     monkeypatch.setattr(rules, "judge_lattice", lambda *_: None)
     assert told(1) != told(2)

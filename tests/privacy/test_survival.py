@@ -22,7 +22,7 @@ from unpooled.center import Center
 from unpooled.coordinator import Coordinator
 from unpooled.frozen import FrozenOutcomes
 from unpooled.keys import CenterKey
-from unpooled.maths import lattice as lattices
+from unpooled.maths import cutting
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice import Lattice
 from unpooled.memory.memory import Memory
@@ -175,7 +175,7 @@ def test_mean_and_counts_of_two_possible_times_are_not_told(
         return None if mean is None else (mean - 3) * table.counts[0]
 
     assert attack() is None
-    monkeypatch.setattr(lattices, "_told", lambda values, *_: (values.mean(), values.std()))
+    monkeypatch.setattr(cutting, "told", lambda values, *_: (values.mean(), values.std()))
     assert ask(center(rows, moments="all"), question).refusals[0].reason is Reason.FAILED
     monkeypatch.setattr(rules, "judge_survival", lambda *_: None)
     assert attack() == pytest.approx(3)

@@ -11,18 +11,12 @@ from unpooled.analyses.parts import Parts, TablePart
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.cutting import lattice_table, table_at
 from unpooled.maths.distribution import Distribution, smooth
-from unpooled.maths.lattice import (
-    Lattice,
-    LatticeTable,
-    dominated,
-    lattice_table,
-    nice_number,
-    table_at,
-    telling_cells,
-)
+from unpooled.maths.lattice import Lattice, LatticeTable, nice_number
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 from unpooled.maths.placing import place
+from unpooled.maths.telling import dominated, telling_cells
 from unpooled.messages import (
     EVERYBODY,
     CellMoments,

@@ -14,9 +14,10 @@ from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator, Round
 from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.cutting import status_table
 from unpooled.maths.event_shares import Below
 from unpooled.maths.horizon import agreed_horizon
-from unpooled.maths.lattice import Lattice, LatticeTable, status_table
+from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.moments import MeanSD
 from unpooled.maths.pseudo_times import ArmTables
 from unpooled.messages import (

@@ -46,7 +46,7 @@ def draw(distribution: Distribution, points: int = 121, level: float = 0.95) -> 
     Examples
     --------
     >>> from unpooled.maths.distribution import smooth
-    >>> from unpooled.maths.lattice import lattice_table
+    >>> from unpooled.maths.cutting import lattice_table
     >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
     >>> drawn = draw(smooth([lattice_table(x, lattice, k=10)], lattice))
     >>> bool(np.all((drawn.cdf_low <= drawn.cdf) & (drawn.cdf <= drawn.cdf_high)))
@@ -138,7 +138,7 @@ def histogram_errors(distribution: Distribution, edges: FloatArray) -> FloatArra
     Examples
     --------
     >>> from unpooled.maths.distribution import smooth
-    >>> from unpooled.maths.lattice import lattice_table
+    >>> from unpooled.maths.cutting import lattice_table
     >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
     >>> half = np.array([-np.inf, 500.0, np.inf])
     >>> histogram_errors(smooth([lattice_table(x, lattice, k=10)], lattice), half).round(1)

@@ -45,7 +45,8 @@ def deviations(centers: Sequence[Sequence[LatticeTable]], placed: Placed) -> lis
 
     Examples
     --------
-    >>> from unpooled.maths.lattice import Lattice, lattice_table
+    >>> from unpooled.maths.cutting import lattice_table
+    >>> from unpooled.maths.lattice import Lattice
     >>> from unpooled.maths.placing import place
     >>> lattice = Lattice(step=5.0)
     >>> own = [lattice_table(np.arange(100.0) + shift, lattice, k=10) for shift in (0, 0, 50)]

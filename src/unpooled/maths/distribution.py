@@ -60,7 +60,7 @@ class Distribution:
 
         Examples
         --------
-        >>> from unpooled.maths.lattice import lattice_table
+        >>> from unpooled.maths.cutting import lattice_table
         >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
         >>> smooth([lattice_table(x, lattice, k=10)], lattice).quantile([0.25, 0.5]).round(-1)
         array([250., 500.])
@@ -262,7 +262,7 @@ def smooth(tables: Sequence[LatticeTable], lattice: Lattice) -> Distribution:
 
     Examples
     --------
-    >>> from unpooled.maths.lattice import lattice_table
+    >>> from unpooled.maths.cutting import lattice_table
     >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
     >>> low, high = smooth([lattice_table(x, lattice, k=10)], lattice).interval(0.5)
     >>> bool(low[0] < 500 < high[0])

@@ -8,8 +8,9 @@ from scipy.stats import binom
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cross_center import cross_center, hodges_lehmann
+from unpooled.maths.cutting import lattice_table
 from unpooled.maths.distribution import smooth
-from unpooled.maths.lattice import lattice_table, public_lattice
+from unpooled.maths.lattice import public_lattice
 from unpooled.maths.mann_whitney import rank_statistics, sum_test
 from unpooled.maths.placing import Placed, place
 from unpooled.study.families import Random
