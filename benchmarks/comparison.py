@@ -8,7 +8,7 @@ import polars as pl
 
 from benchmarks.side_by_side import Row, side_by_side
 from unpooled import Federation
-from unpooled.boundary import keyed_weight
+from unpooled.boundary import keyed_draws, keyed_weight
 from unpooled.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule, cut, place_boundaries
@@ -112,7 +112,8 @@ def _parallel(people: list[Groups], ranks: list[RankStatistics]) -> None:
     """The parallel row: both groups' tables, placed people, smooth curves, test and shift."""
     lattice = public_lattice(scale=1.0)
     groups = zip(*people, strict=True)
-    tables = [[lattice_table(own, lattice, K, "tails") for own in group] for group in groups]
+    draws = keyed_draws(b"secret", "v")
+    tables = [[lattice_table(own, lattice, K, draws, "tails") for own in group] for group in groups]
     for group in tables:
         smooth(group, lattice)
     x, y = (place(group, lattice) for group in tables)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtri
 
+from unpooled.boundary import keyed_draws
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.cutting import lattice_table
 from unpooled.maths.lattice import Lattice, LatticeTable
@@ -79,7 +80,7 @@ def one(name: str, n: int, moments: Moments, random: Random) -> tuple[FloatArray
     seen = LatticeTable(edges[1:-1], counts, nothing, nothing)
     buffers = Lattice(lattice.step, lower=float(edges[0]), upper=float(edges[-1]))
     paper = attacks(x, edges, counts, evenly(edges, counts), by_place(seen, buffers))
-    table = lattice_table(x, lattice, K, moments)
+    table = lattice_table(x, lattice, K, keyed_draws(random.bytes(32), name), moments)
     placed = by_place(table, lattice)
     limits = np.concatenate(([placed[0]], table.edges, [placed[-1]]))
     limits = np.maximum.accumulate(limits + 1e-9 * np.arange(len(limits)))

@@ -15,6 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
+from unpooled.boundary import keyed_draws
 from unpooled.maths.cutting import lattice_table
 from unpooled.maths.distribution import smooth
 from unpooled.study.parallel_families import P, draw_centers, lattice_of
@@ -40,7 +41,7 @@ def speed() -> str:
     """The coordinator's time for five quantiles with intervals, ten centers."""
     centers, _ = draw_centers("gamma 4", ALLOCATIONS[10], np.random.default_rng(1))
     lattice = lattice_of("gamma 4")
-    tables = [lattice_table(x, lattice, 10) for x in centers]
+    tables = [lattice_table(x, lattice, 10, keyed_draws(b"secret", "v")) for x in centers]
     times = []
     for _ in range(30):
         start = perf_counter()

@@ -16,6 +16,7 @@ from unpooled.analyses.asking import Request
 from unpooled.analyses.parallel import cell_table
 from unpooled.analyses.parallel_quantiles import run_parallel
 from unpooled.analyses.parts import TablePart
+from unpooled.boundary import keyed_draws
 from unpooled.coordinator import Coordinator
 from unpooled.maths.lattice import public_lattice
 from unpooled.messages import Answer, GroupTables, LatticeTables, encode
@@ -34,7 +35,9 @@ class Told:
         for center in range(centers):
             random = np.random.default_rng([20261115, center])
             values = np.sort(random.gamma(4.0, 1.0, PEOPLE))
-            table = cell_table(TablePart(values, None), lattice, 10, "tails")
+            table = cell_table(
+                TablePart(values, None), lattice, 10, keyed_draws(random.bytes(32), "v"), "tails"
+            )
             tables = (GroupTables(group="all", tables=(table,)),)
             said = LatticeTables(scale=2.0, groups=tables)
             self._payloads[f"{center:04d}"] = encode(Answer(k=10, aggregate=said))

@@ -19,12 +19,13 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from zlib import crc32
 
 import numpy as np
 
+from unpooled.boundary import keyed_draws
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.cox import hazard_ratio
 from unpooled.maths.cutting import status_table
@@ -105,6 +106,9 @@ def tables(arm: People, lattice: Lattice, horizon: float, moments: Moments) -> d
     """What each center would tell of an arm."""
     late = arm.times > horizon
     times, events = np.minimum(arm.times, horizon), arm.events & ~late
+    cut = partial(
+        status_table, lattice=lattice, k=K, draws=keyed_draws(b"secret", "t"), moments=moments
+    )
     told = {}
     for center in np.unique(arm.centers):
         own = arm.centers == center
@@ -112,12 +116,10 @@ def tables(arm: People, lattice: Lattice, horizon: float, moments: Moments) -> d
         few = [0 < len(part) < K for part in parts]
         if any(few):
             below: Below = "both" if all(few) else "events" if few[0] else "censored"
-            either = status_table(np.sort(times[own]), lattice, K, moments)
+            either = cut(np.sort(times[own]))
             told[int(center)] = ArmTables(K, either=(either,), below=below)
         else:
-            events_, censored = (
-                (status_table(part, lattice, K, moments),) if len(part) else () for part in parts
-            )
+            events_, censored = ((cut(part),) if len(part) else () for part in parts)
             told[int(center)] = ArmTables(K, events_, censored)
     return told
 

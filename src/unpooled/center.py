@@ -18,7 +18,7 @@ from unpooled.analyses.quantiles import summarise_losses, summarise_powers
 from unpooled.analyses.survival import summarise_survival
 from unpooled.analyses.table import summarise_join, summarise_table
 from unpooled.approval import Steward
-from unpooled.boundary import keyed_weight
+from unpooled.boundary import keyed_draws, keyed_weight
 from unpooled.cohort import (
     Cohort,
     RefusedQuestion,
@@ -256,7 +256,8 @@ class Center:
                 return summarise_moments(selection, nobody_told(question, self._policy))
             case SurvivalQuestion():
                 assert outcome is not None  # found before
-                return summarise_survival(question, selection, outcome, self._policy)
+                draws = keyed_draws(self._secret, question.variable)
+                return summarise_survival(question, selection, outcome, self._policy, draws)
             case TableQuestion():
                 self._check_limits(question)
                 parts = table_parts(selection, proposal)
@@ -269,7 +270,8 @@ class Center:
                 return summarise_ranks(selection)
             case LatticeQuestion():
                 parts = table_parts(selection, proposal)
-                return summarise_lattice(question, selection, self._policy, parts, coarser)
+                draws = keyed_draws(self._secret, question.variable)
+                return summarise_lattice(question, selection, self._policy, draws, parts, coarser)
             case GroupRanksQuestion():
                 return summarise_group_ranks(selection, question.ordered)
             case PowersQuestion():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.draws import evenly
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.bands import draw, histogram_edges, histogram_errors
 from unpooled.maths.cutting import lattice_table
@@ -12,7 +13,9 @@ from unpooled.maths.lattice import Lattice, public_lattice
 
 
 def fitted(centers: list[FloatArray], lattice: Lattice) -> Distribution:
-    return smooth([lattice_table(np.sort(x), lattice, 10, "tails") for x in centers], lattice)
+    return smooth(
+        [lattice_table(np.sort(x), lattice, 10, evenly, "tails") for x in centers], lattice
+    )
 
 
 def normal(seed: int, sizes: tuple[int, ...] = (400, 300, 200)) -> Distribution:

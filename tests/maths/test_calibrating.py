@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.draws import evenly
 from unpooled.maths.calibrating import correction
 from unpooled.maths.cross_center import cross_center, hodges_lehmann
 from unpooled.maths.cutting import lattice_table
@@ -20,7 +21,9 @@ def _federation(seed: int, moments: Moments) -> tuple[Placed, Placed, list[RankS
     """Both groups' pseudo-people, what centers say of their own, and SciPy's U of everybody."""
     random = np.random.default_rng(seed)
     x, y = ([np.sort(random.normal(shift, 1, n)) for n in SIZES] for shift in (0.0, 0.1))
-    placed = [place([lattice_table(v, LATTICE, 10, moments) for v in g], LATTICE) for g in (x, y)]
+    placed = [
+        place([lattice_table(v, LATTICE, 10, evenly, moments) for v in g], LATTICE) for g in (x, y)
+    ]
     own = [rank_statistics(a, b) for a, b in zip(x, y, strict=True)]
     u = stats.mannwhitneyu(np.concatenate(y), np.concatenate(x)).statistic
     return placed[0], placed[1], own, 2 * u - sum(SIZES) ** 2
@@ -57,7 +60,7 @@ def test_exact_values_need_no_correction() -> None:
 
 def test_a_center_away_from_all_others_says_nothing_about_them() -> None:
     near, far = (np.sort(np.random.default_rng(3).normal(m, 1, 100)) for m in (0.0, 50.0))
-    tables = [lattice_table(v, LATTICE, 10, "tails") for v in (near, far)]
+    tables = [lattice_table(v, LATTICE, 10, evenly, "tails") for v in (near, far)]
     placed = place(tables, LATTICE)
     assert abs(correction(placed, placed, {1: 500.0})) < 1
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.draws import evenly
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cross_center import cross_center, hodges_lehmann
 from unpooled.maths.cutting import lattice_table
@@ -47,7 +48,7 @@ def test_the_people_themselves_give_scipys_test(digits: int | None) -> None:
 def test_released_tables_come_close(seed: int) -> None:
     x, y = _people(0.0, seed), _people(0.25, seed + 100)
     lattice = Lattice(0.1)
-    placed = [place([lattice_table(v, lattice, 10) for v in g], lattice) for g in (x, y)]
+    placed = [place([lattice_table(v, lattice, 10, evenly) for v in g], lattice) for g in (x, y)]
     own = [rank_statistics(a, b) for a, b in zip(x, y, strict=True)]
     ours = cross_center(placed[0], placed[1], own).statistics
     full = rank_statistics(np.sort(np.concatenate(x)), np.sort(np.concatenate(y)))

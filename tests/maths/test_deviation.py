@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.draws import evenly
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cutting import lattice_table
 from unpooled.maths.deviation import Deviation, deviations
@@ -14,7 +15,7 @@ LATTICE = public_lattice(1.0)
 
 
 def found(centers: list[FloatArray]) -> list[Deviation | None]:
-    tables = [lattice_table(np.sort(x), LATTICE, 10, "tails") for x in centers]
+    tables = [lattice_table(np.sort(x), LATTICE, 10, evenly, "tails") for x in centers]
     return deviations([[table] for table in tables], place(tables, LATTICE))
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.draws import evenly
 from unpooled.maths.cutting import lattice_table
 from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.open_cells import OpenScale
@@ -21,7 +22,7 @@ def test_every_cell_has_k_people_and_its_boundaries_are_lattice_points(
     values: list[float], k: int, step: float
 ) -> None:
     x = np.sort(values)
-    table = lattice_table(x, Lattice(step), k)
+    table = lattice_table(x, Lattice(step), k, evenly)
     assert table.counts.min() >= k
     assert table.people == len(x)
     np.testing.assert_allclose(table.edges / step, np.round(table.edges / step), atol=1e-6)
@@ -43,14 +44,14 @@ def test_people_are_told_apart_wherever_a_point_leaves_k_on_both_sides(
     x = np.sort(values)
     points = step * np.arange(np.floor(x[0] / step), np.ceil(x[-1] / step) + 1)
     below = np.searchsorted(x, points, "right")
-    table = lattice_table(x, Lattice(step), k)
+    table = lattice_table(x, Lattice(step), k, evenly)
     assert (len(table.counts) > 1) == bool(np.any((below >= k) & (below <= len(x) - k)))
 
 
 @given(VALUES)
 def test_moments_are_rounded_and_near_the_true_ones(values: list[float]) -> None:
     x = np.sort(values)
-    table = lattice_table(x, Lattice(1.0), 5)
+    table = lattice_table(x, Lattice(1.0), 5, evenly)
     limits = np.concatenate(([-np.inf], table.edges, [np.inf]))
     scale = OpenScale.of(limits, 1.0)
     units = np.where(np.isnan(scale.unit), np.diff(limits), 1 / 5)
@@ -67,12 +68,12 @@ def test_moments_are_rounded_and_near_the_true_ones(values: list[float]) -> None
 
 def test_fewer_than_2k_people_are_refused() -> None:
     with pytest.raises(ValueError, match="at least 2k = 20 people, got 19"):
-        lattice_table(np.arange(19.0), Lattice(1.0), 10)
+        lattice_table(np.arange(19.0), Lattice(1.0), 10, evenly)
 
 
 def test_an_sd_that_one_person_carries_is_withheld() -> None:
     x = np.sort(np.append(np.linspace(0, 1, 39), 100.0))
-    table = lattice_table(x, Lattice(0.1), 10)
+    table = lattice_table(x, Lattice(0.1), 10, evenly)
     assert math.isnan(table.sds[-1])
     assert not math.isnan(table.sds[0])
 
@@ -80,7 +81,7 @@ def test_an_sd_that_one_person_carries_is_withheld() -> None:
 def gap_between(low: int, high: int) -> LatticeTable:
     random = np.random.default_rng(2)
     x = np.sort(np.concatenate((random.normal(0, 1, low), random.normal(9, 0.5, high))))
-    return lattice_table(x, Lattice(0.1), 10, "tails")
+    return lattice_table(x, Lattice(0.1), 10, evenly, "tails")
 
 
 def test_extreme_cells_and_gaps_tell_their_moments_others_do_not() -> None:
@@ -107,7 +108,9 @@ def test_which_cells_tell_is_seen_from_their_edges() -> None:
 
 
 def test_all_cells_tell_their_moments_where_the_policy_says_so() -> None:
-    table = lattice_table(np.sort(np.random.default_rng(1).normal(size=700)), Lattice(0.02), 10)
+    table = lattice_table(
+        np.sort(np.random.default_rng(1).normal(size=700)), Lattice(0.02), 10, evenly
+    )
     assert not np.isnan(table.means).any()
     assert np.isnan(table.sds).mean() < 0.1  # where one person carries it
 
@@ -115,7 +118,7 @@ def test_all_cells_tell_their_moments_where_the_policy_says_so() -> None:
 @pytest.mark.parametrize(("different", "mean", "sd"), [(2, False, False), (5, True, False)])
 def test_moments_of_few_different_values_are_withheld(different: int, mean: bool, sd: bool) -> None:
     x = np.sort(np.concatenate((np.zeros(15), 10 + np.arange(15.0) % different)))
-    table = lattice_table(x, Lattice(5.0, origin=2.5), 10)
+    table = lattice_table(x, Lattice(5.0, origin=2.5), 10, evenly)
     assert len(table.edges) == 1
     assert math.isnan(table.means[-1]) is not mean
     assert math.isnan(table.sds[-1]) is not sd
@@ -123,13 +126,13 @@ def test_moments_of_few_different_values_are_withheld(different: int, mean: bool
 
 def test_a_value_that_k_people_share_is_told_exactly() -> None:
     x = np.sort(np.concatenate((np.zeros(30), np.linspace(0.01, 3, 70))))
-    table = lattice_table(x, Lattice(0.1, lower=0.0), 10)
+    table = lattice_table(x, Lattice(0.1, lower=0.0), 10, evenly)
     assert (table.edges[0], table.counts[0], table.means[0], table.sds[0]) == (0.0, 30, 0.0, 0.0)
 
 
 def test_a_declared_atom_has_a_cell_of_its_own() -> None:
     x = np.sort(np.concatenate((np.full(30, 1.37), np.linspace(0, 3, 70))))
-    table = lattice_table(x, Lattice(0.5, atoms=(1.37,)), 10)
+    table = lattice_table(x, Lattice(0.5, atoms=(1.37,)), 10, evenly)
     at = int(np.searchsorted(table.edges, 1.37))
     assert (table.edges[at], table.counts[at], table.means[at]) == (1.37, 30, 1.37)
 
@@ -140,7 +143,7 @@ def test_k_people_at_a_limit_or_atom_keep_a_cell_of_their_own(
 ) -> None:
     """Two people beside 16 zeros join the larger cell on their other side."""
     x = np.concatenate((np.zeros(16), np.linspace(0.05, 4.0, 40)))
-    table = lattice_table(x, public_lattice(1.0, **declared), 10, "tails")  # type: ignore[arg-type]
+    table = lattice_table(x, public_lattice(1.0, **declared), 10, evenly, "tails")  # type: ignore[arg-type]
     assert table.counts[0] == 16
     assert (table.means[0], table.sds[0]) == (0.0, 0.0)
     assert table.counts.min() >= 10
@@ -148,7 +151,7 @@ def test_k_people_at_a_limit_or_atom_keep_a_cell_of_their_own(
 
 def test_fewer_than_k_people_at_a_limit_are_not_told_apart() -> None:
     x = np.concatenate((np.zeros(9), np.linspace(0.05, 4.0, 40), np.full(9, 5.0)))
-    table = lattice_table(x, public_lattice(1.0, lower=0.0, upper=5.0), 10)
+    table = lattice_table(x, public_lattice(1.0, lower=0.0, upper=5.0), 10, evenly)
     assert table.counts.min() >= 10
     assert not (table.sds == 0).any()
 
@@ -156,7 +159,7 @@ def test_fewer_than_k_people_at_a_limit_are_not_told_apart() -> None:
 @given(st.lists(st.sampled_from([0.0, 0.0, 0.3, 1.0, 2.5, 5.0]), min_size=20, max_size=80))
 def test_cells_beside_atoms_have_k_people_too(values: list[float]) -> None:
     x = np.sort(values)
-    table = lattice_table(x, public_lattice(1.0, lower=0.0, upper=5.0, atoms=(1.0,)), 10)
+    table = lattice_table(x, public_lattice(1.0, lower=0.0, upper=5.0, atoms=(1.0,)), 10, evenly)
     assert table.counts.min() >= 10
     assert table.people == len(x)
     zeros, others = int((x == 0).sum()), int((x > 0).sum())
@@ -165,7 +168,7 @@ def test_cells_beside_atoms_have_k_people_too(values: list[float]) -> None:
 
 def test_tails_and_none_tell_less() -> None:
     x, lattice = np.arange(100.0), Lattice(1.0)
-    tails, none = (lattice_table(x, lattice, 10, moments) for moments in ("tails", "none"))
+    tails, none = (lattice_table(x, lattice, 10, evenly, moments) for moments in ("tails", "none"))
     told = ~np.isnan(tails.means)
     assert told[[0, -1]].all()
     assert not told[1:-1].any()
@@ -175,8 +178,8 @@ def test_tails_and_none_tell_less() -> None:
 
 def test_the_table_moves_with_the_lattice() -> None:
     x = np.sort(np.random.default_rng(3).normal(size=200))
-    one = lattice_table(x, Lattice(0.1), 10)
-    moved = lattice_table(8 * x + 16, Lattice(0.8), 10)
+    one = lattice_table(x, Lattice(0.1), 10, evenly)
+    moved = lattice_table(8 * x + 16, Lattice(0.8), 10, evenly)
     np.testing.assert_allclose(moved.edges, 8 * one.edges + 16)
     np.testing.assert_allclose(moved.means[1:-1], 8 * one.means[1:-1] + 16)
     np.testing.assert_allclose(moved.sds[1:-1], 8 * one.sds[1:-1])

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.draws import evenly
 from unpooled.maths.cutting import lattice_table
 from unpooled.maths.lattice import Lattice
 from unpooled.maths.open_cells import OpenScale
@@ -66,5 +67,5 @@ def test_where_one_person_is_far_outside_hardly_matters(far: float) -> None:
     means = []
     for farthest in (10.0, far):
         x[-1] = farthest
-        means.append(lattice_table(x, Lattice(0.1), 10).means[-1])
+        means.append(lattice_table(x, Lattice(0.1), 10, evenly).means[-1])
     assert abs(means[1] - means[0]) < 0.03

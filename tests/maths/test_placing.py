@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.draws import evenly
 from unpooled.maths.cutting import lattice_table
 from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.placing import place, tail
@@ -16,7 +17,7 @@ from unpooled.maths.placing import place, tail
 def test_people_in_each_cell_have_its_moments(seed: int, family: str) -> None:
     x = np.sort(getattr(np.random.default_rng(seed), family)(size=300))
     lattice = Lattice(0.1)
-    table = lattice_table(x, lattice, 10)
+    table = lattice_table(x, lattice, 10, evenly)
     placed = place([table], lattice)
     cell = np.searchsorted(table.edges, placed.values)
     weight = np.bincount(cell, placed.weights)
@@ -46,7 +47,7 @@ def test_a_dominated_tail_is_heavy() -> None:
 def test_declared_limits_hold_and_atoms_stay() -> None:
     x = np.sort(np.concatenate((np.zeros(30), np.random.default_rng(1).exponential(size=170))))
     lattice = Lattice(0.1, lower=0.0)
-    placed = place([lattice_table(x, lattice, 10)], lattice)
+    placed = place([lattice_table(x, lattice, 10, evenly)], lattice)
     assert placed.values.min() == 0
     assert placed.weights[placed.shared].sum() == 30
 
@@ -54,7 +55,7 @@ def test_declared_limits_hold_and_atoms_stay() -> None:
 def test_large_cells_get_weighted_points() -> None:
     x = np.sort(np.random.default_rng(1).normal(size=20_000))
     lattice = Lattice(0.1)
-    placed = place([lattice_table(x, lattice, 10)], lattice)
+    placed = place([lattice_table(x, lattice, 10, evenly)], lattice)
     assert placed.people == pytest.approx(20_000)
     assert len(placed.values) < 5_000
 
@@ -68,7 +69,7 @@ def test_a_center_with_a_gap_borrows_its_shape() -> None:
             np.sort(np.concatenate((random.normal(0, 1, 4 * n), random.normal(4, 0.5, n))))
             for n in (200, 9)
         )
-        tables = [lattice_table(x, lattice, 20) for x in (large, small)]
+        tables = [lattice_table(x, lattice, 20, evenly) for x in (large, small)]
         with_large, alone = place(tables, lattice), place(tables[1:], lattice)
         for i, (placed, center) in enumerate(((with_large, 1), (alone, 0))):
             inside = (placed.values > 2.2) & (placed.values < 2.8) & (placed.centers == center)
@@ -79,7 +80,7 @@ def test_a_center_with_a_gap_borrows_its_shape() -> None:
 def test_rounded_values_can_be_put_back_on_their_grid() -> None:
     x = np.sort(np.random.default_rng(1).poisson(6.0, 400).astype(float))
     lattice = Lattice(1.0, origin=0.5, resolution=1.0, lower=0.0)
-    placed = place([lattice_table(x, lattice, 10)], lattice).on_grid(1.0)
+    placed = place([lattice_table(x, lattice, 10, evenly)], lattice).on_grid(1.0)
     np.testing.assert_array_equal(placed.values, np.round(placed.values))
     assert placed.people == pytest.approx(400)
 
@@ -97,7 +98,7 @@ def test_a_table_without_moments_still_has_tails() -> None:
 def test_a_table_is_read_on_its_own_lattice() -> None:
     """Two open cells have the width of ten steps, which another center's lattice does not give."""
     x = np.sort(np.random.default_rng(2).normal(0, 2, 44))
-    table = lattice_table(x, public_lattice(2.0), 10, "tails")
+    table = lattice_table(x, public_lattice(2.0), 10, evenly, "tails")
     assert len(table.counts) == 2
     own, other = (place([table], public_lattice(scale)) for scale in (2.0, 0.5))
     np.testing.assert_array_equal(own.values, other.values)

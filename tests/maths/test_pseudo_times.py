@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.draws import evenly
 from unpooled.maths.cutting import status_table
 from unpooled.maths.event_shares import Below, event_shares
 from unpooled.maths.horizon import agreed_horizon
@@ -19,7 +20,7 @@ def table(seed: int, n: int, lattice: Lattice = LATTICE) -> LatticeTable:
     times = np.sort(np.random.default_rng(seed).exponential(8, n).clip(0, 50))
     if lattice.resolution is not None:
         times = np.sort(np.ceil(times))
-    return status_table(times, lattice, 10)
+    return status_table(times, lattice, 10, evenly)
 
 
 @given(st.integers(10, 60), st.integers(10, 60), st.integers(0, 500))
@@ -87,7 +88,7 @@ def test_a_status_table_needs_k_people_and_limits() -> None:
     with pytest.raises(ValueError, match="at least k = 10 people, got 9"):
         table(1, 9)
     with pytest.raises(ValueError, match="lower and an upper limit"):
-        status_table(np.arange(20.0), Lattice(1.0, lower=0.0), 10)
+        status_table(np.arange(20.0), Lattice(1.0, lower=0.0), 10, evenly)
 
 
 @given(st.floats(0.1, 1e4), st.floats(0.01, 1e4))

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.draws import evenly
 from unpooled.maths import priors
 from unpooled.maths import shape as shapes
 from unpooled.maths.arrays import FloatArray
@@ -47,7 +48,7 @@ def test_it_is_the_distribution_that_people_come_from(distribution: "stats.rv_fr
     lattice = Lattice(step=0.1 * float(distribution.std()))
     centers = expected(distribution, SIZES)
     shape = shape_of(
-        [lattice_table(x, lattice, 20) for x in centers], lattice, np.concatenate(centers)
+        [lattice_table(x, lattice, 20, evenly) for x in centers], lattice, np.concatenate(centers)
     )
     found = distribution.cdf(shape.quantile(P))
     errors = (found - P) / np.sqrt(P * (1 - P) / sum(SIZES))
@@ -71,7 +72,7 @@ def test_a_hard_edge_that_nobody_declared_shows_in_mean_and_sd() -> None:
     lattice = Lattice(step=0.05)
     outside = {}
     for moments in ("tails", "none"):
-        tables = [lattice_table(x, lattice, 20, moments) for x in centers]
+        tables = [lattice_table(x, lattice, 20, evenly, moments) for x in centers]
         shape = shape_of(tables, lattice, np.concatenate(centers))
         outside[moments] = stats.norm.cdf(np.interp(0.0, shape.values, shape.t))
     assert outside["tails"] < 0.003
@@ -83,7 +84,7 @@ def test_each_tail_has_a_shape_of_its_own() -> None:
     centers = expected(stats.pareto(3.0), SIZES)
     lattice = Lattice(step=0.05)
     shape = shape_of(
-        [lattice_table(x, lattice, 20) for x in centers], lattice, np.concatenate(centers)
+        [lattice_table(x, lattice, 20, evenly) for x in centers], lattice, np.concatenate(centers)
     )
     low, high = shape.quantile(np.array([0.005, 0.99]))
     assert low == pytest.approx(stats.pareto(3.0).ppf(0.005), abs=0.002)
@@ -105,7 +106,7 @@ def squared_errors(runs: list[list[FloatArray]], k: int, p: float, truth: float)
     found = []
     for centers in runs:
         lattice = Lattice(step=0.1 * float(np.concatenate(centers).std()))
-        tables = [lattice_table(x, lattice, k, "tails") for x in centers]
+        tables = [lattice_table(x, lattice, k, evenly, "tails") for x in centers]
         shape = shape_of(tables, lattice, np.concatenate(centers))
         found.append(float(shape.quantile(np.array([p]))[0]) - truth)
     return float(np.mean(np.square(found)))
@@ -148,10 +149,10 @@ def test_edges_are_thought_of_beforehand(request: pytest.FixtureRequest) -> None
 def test_it_moves_and_stretches_with_the_data(seed: int, power: int, shift: int) -> None:
     x = np.sort(np.random.default_rng(seed).gamma(3.0, size=150))
     scale = 2.0**power
-    one = shape_of([lattice_table(x, Lattice(0.25), 10)], Lattice(0.25), x)
+    one = shape_of([lattice_table(x, Lattice(0.25), 10, evenly)], Lattice(0.25), x)
     y = scale * (x + shift / 4)
     moved = Lattice(0.25 * scale)
-    other = shape_of([lattice_table(y, moved, 10)], moved, y)
+    other = shape_of([lattice_table(y, moved, 10, evenly)], moved, y)
     assert np.allclose(other.quantile(P), scale * (one.quantile(P) + shift / 4), rtol=1e-4)
 
 
@@ -163,7 +164,7 @@ def test_it_moves_and_stretches_with_the_data(seed: int, power: int, shift: int)
 def test_it_rises_and_tells_what_cells_leave_open(seed: int, kind: str, told: str) -> None:
     random = np.random.default_rng(seed)
     centers = [np.sort(getattr(random, kind)(size=n)) for n in (30, 70, 200)]
-    tables = [lattice_table(x, Lattice(0.1), 10, told) for x in centers]  # type: ignore[arg-type]
+    tables = [lattice_table(x, Lattice(0.1), 10, evenly, told) for x in centers]  # type: ignore[arg-type]
     shape = shape_of(tables, Lattice(0.1), np.concatenate(centers))
     assert (np.diff(shape.values) > 0).all()
     assert (np.diff(shape.t) > 0).all()
@@ -176,7 +177,7 @@ def test_of_very_many_centers_some_tell_the_shape() -> None:
     centers = [np.sort(random.gamma(4.0, size=500)) for _ in range(300)]
     lattice = Lattice(0.2)
     everybody = np.sort(np.concatenate(centers))
-    tables = [lattice_table(x, lattice, 10) for x in centers]
+    tables = [lattice_table(x, lattice, 10, evenly) for x in centers]
     found = shape_of(tables, lattice, everybody[::50]).quantile(P)
     truth = stats.gamma(4.0).ppf(P)
     assert np.allclose(stats.gamma(4.0).cdf(found), stats.gamma(4.0).cdf(truth), atol=0.01)
@@ -187,7 +188,7 @@ def test_people_who_are_very_far_apart_have_a_shape() -> None:
     random = np.random.default_rng(0)
     centers = [np.sort(random.pareto(0.5, 150)) for _ in range(10)]
     lattice = public_lattice(scale=10.0, upper=1.3e7)
-    tables = [lattice_table(x, lattice, 10, "tails") for x in centers]
+    tables = [lattice_table(x, lattice, 10, evenly, "tails") for x in centers]
     found = smooth(tables, lattice).quantile(P)
     assert (np.diff(found) >= 0).all()
     assert np.isfinite(found).all()

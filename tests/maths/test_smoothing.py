@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.draws import evenly
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cutting import lattice_table
 from unpooled.maths.distribution import smooth
@@ -95,7 +96,9 @@ def test_cells_of_one_person_each_give_the_full_data_smoother() -> None:
 def _tables(draw: Any, lattice: Lattice, seed: int = 1) -> tuple[list[LatticeTable], FloatArray]:
     random = np.random.default_rng(seed)
     centers = [np.sort(draw.rvs(n, random_state=random)) for n in (400, 300, 200, 100)]
-    return [lattice_table(x, lattice, 10) for x in centers], np.sort(np.concatenate(centers))
+    return [lattice_table(x, lattice, 10, evenly) for x in centers], np.sort(
+        np.concatenate(centers)
+    )
 
 
 @pytest.mark.parametrize("family", [stats.gamma(4), stats.uniform(), stats.t(3), stats.expon()])
@@ -119,8 +122,8 @@ def test_quantiles_stay_near_the_data_and_inside_their_intervals(
 def test_quantiles_move_with_the_lattice() -> None:
     random = np.random.default_rng(1)
     x = np.sort(random.normal(size=500))
-    one = smooth([lattice_table(x, Lattice(0.1), 10)], Lattice(0.1))
-    two = smooth([lattice_table(4 * x + 8, Lattice(0.4), 10)], Lattice(0.4))
+    one = smooth([lattice_table(x, Lattice(0.1), 10, evenly)], Lattice(0.1))
+    two = smooth([lattice_table(4 * x + 8, Lattice(0.4), 10, evenly)], Lattice(0.4))
     np.testing.assert_allclose(two.quantile(P), 4 * one.quantile(P) + 8, rtol=1e-5)
 
 
@@ -130,7 +133,7 @@ def test_hard_edges_are_seen_far_from_zero_too() -> None:
     people = [random.exponential(size=n) for n in (40, 60, 80, 120)]
     centers = [np.sort(np.round(x * 2**14) / 2**14) for x in people]
     for away in (0.0, 2.0**30):
-        tables = [lattice_table(x + away, Lattice(1 / 8), 10, "tails") for x in centers]
+        tables = [lattice_table(x + away, Lattice(1 / 8), 10, evenly, "tails") for x in centers]
         assert smooth(tables, Lattice(1 / 8))._failed(np.array([0.01])).all()
 
 
@@ -141,7 +144,7 @@ def test_hard_edges_of_few_people_are_found() -> None:
         random = np.random.default_rng(seed)
         centers = [np.sort(random.exponential(size=n)) for n in (40, 60, 80, 120)]
         fitted = smooth(
-            [lattice_table(x, Lattice(0.1), 10, "tails") for x in centers], Lattice(0.1)
+            [lattice_table(x, Lattice(0.1), 10, evenly, "tails") for x in centers], Lattice(0.1)
         )
         curve = fitted._near(np.array([0.02]), fitted.curve)[0]
         square[seed] = np.array([fitted.quantile(0.02)[0], curve]) + np.log(0.98)
@@ -189,7 +192,7 @@ def test_zeros_are_met_exactly() -> None:
     tables = []
     for n in (400, 200):
         x = np.where(random.random(n) < 0.3, 0.0, random.lognormal(size=n))
-        tables.append(lattice_table(np.sort(x), lattice, 10))
+        tables.append(lattice_table(np.sort(x), lattice, 10, evenly))
     fitted = smooth(tables, lattice)
     assert fitted.quantile([0.1, 0.2]).tolist() == [0.0, 0.0]
     assert fitted.quantile(0.5)[0] > 0
@@ -200,7 +203,7 @@ def test_rounded_data_give_possible_values() -> None:
     random = np.random.default_rng(4)
     lattice = Lattice(1.0, origin=0.5, resolution=1.0, lower=0.0)
     x = np.sort(random.poisson(7.0, 600).astype(float))
-    fitted = smooth([lattice_table(x, lattice, 10)], lattice)
+    fitted = smooth([lattice_table(x, lattice, 10, evenly)], lattice)
     np.testing.assert_array_equal(fitted.quantile(P), np.quantile(x, P, method="inverted_cdf"))
 
 
@@ -231,7 +234,7 @@ def test_intervals_cover_where_few_people_lie_beyond_an_edge() -> None:
     for seed in range(60):
         random = np.random.default_rng(seed)
         centers = [np.sort(random.random(n)) for n in sizes]
-        fitted = smooth([lattice_table(x, lattice, 20, "tails") for x in centers], lattice)
+        fitted = smooth([lattice_table(x, lattice, 20, evenly, "tails") for x in centers], lattice)
         low, high = fitted.interval(p)
         covered.append((low <= p) & (p <= high))
     assert np.mean(covered) > 0.9  # 0.87 without what cells leave open
@@ -242,7 +245,9 @@ def test_intervals_do_not_leave_what_counts_make_certain() -> None:
     for seed in range(20):
         random = np.random.default_rng(seed)
         scores = [np.sort(random.integers(1, 11, n).astype(float)) for n in (150, 300, 300)]
-        fitted = smooth([lattice_table(x, Lattice(0.2), 10, "tails") for x in scores], Lattice(0.2))
+        fitted = smooth(
+            [lattice_table(x, Lattice(0.2), 10, evenly, "tails") for x in scores], Lattice(0.2)
+        )
         p = np.arange(1, 100) / 100
         low, high = fitted.interval(p)
         assert fitted.blur(p).min() >= 0
@@ -255,7 +260,9 @@ def test_an_atom_among_others_is_one_value() -> None:
     random = np.random.default_rng(2)
     lattice = Lattice(0.1, atoms=(0.0,))
     centers = [np.where(random.random(n) < 0.4, 0.0, random.normal(size=n)) for n in (300, 200)]
-    fitted = smooth([lattice_table(np.sort(x), lattice, 10, "tails") for x in centers], lattice)
+    fitted = smooth(
+        [lattice_table(np.sort(x), lattice, 10, evenly, "tails") for x in centers], lattice
+    )
     assert fitted.quantile([0.4, 0.5, 0.6]).tolist() == [0.0, 0.0, 0.0]
     assert float(fitted.placed.weights[fitted.placed.shared].sum()) == sum(
         int((x == 0).sum()) for x in centers
@@ -271,7 +278,7 @@ def test_cells_that_tell_enough_do_not_blur(family: Any) -> None:
 
 def test_everybody_alike_is_no_error() -> None:
     lattice = Lattice(1.0)
-    fitted = smooth([lattice_table(np.full(50, 3.0), lattice, 10)], lattice)
+    fitted = smooth([lattice_table(np.full(50, 3.0), lattice, 10, evenly)], lattice)
     assert fitted.quantile(P).tolist() == [3.0] * 5
     assert fitted.interval(P)[0].tolist() == [3.0] * 5
     assert fitted.blur(P).tolist() == [0.0] * 5
@@ -280,7 +287,7 @@ def test_everybody_alike_is_no_error() -> None:
 def test_strata_that_differ_make_the_error_smaller() -> None:
     x = np.sort(np.random.default_rng(1).normal(size=300))
     lattice = Lattice(0.1)
-    apart = smooth([lattice_table(x + s, lattice, 10) for s in (0.0, 10.0)], lattice)
+    apart = smooth([lattice_table(x + s, lattice, 10, evenly) for s in (0.0, 10.0)], lattice)
     assert apart.standard_error(np.array([0.5]))[0] < 0.3 * np.sqrt(0.25 / 600)
 
 

@@ -11,7 +11,7 @@ from unpooled.analyses.parts import Parts, TablePart
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cutting import lattice_table, table_at
+from unpooled.maths.cutting import Draws, lattice_table, table_at
 from unpooled.maths.distribution import Distribution, smooth
 from unpooled.maths.lattice import Lattice, LatticeTable, nice_number
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
@@ -30,7 +30,7 @@ from unpooled.messages import (
 from unpooled.policy import Policy, moments_in_force
 from unpooled.variables import Variable
 
-Cut = Callable[[FloatArray, Lattice, int, CellMoments], LatticeTable]
+Cut = Callable[[FloatArray, Lattice, int, Draws, CellMoments], LatticeTable]
 """Cuts ascending values into a table with cells of K people."""
 
 _NORMAL = 1.349  # the middle half of a normal distribution, in standard deviations
@@ -39,7 +39,12 @@ _NORMAL = 1.349  # the middle half of a normal distribution, in standard deviati
 
 
 def summarise_lattice(
-    question: LatticeQuestion, selection: Selection, policy: Policy, parts: Parts, coarser: int
+    question: LatticeQuestion,
+    selection: Selection,
+    policy: Policy,
+    draws: Draws,
+    parts: Parts,
+    coarser: int,
 ) -> LatticeTables:
     """Each group's own table, or a table for each part of it that was told by itself before."""
     scale = center_scale(selection, question.variable, policy.k)
@@ -51,7 +56,9 @@ def summarise_lattice(
         groups=tuple(
             GroupTables(
                 group=group,
-                tables=tuple(cell_table(part, lattice, k, told, coarser) for part in parts[group]),
+                tables=tuple(
+                    cell_table(part, lattice, k, draws, told, coarser) for part in parts[group]
+                ),
             )
             for group in selection.groups
         ),
@@ -76,6 +83,7 @@ def cell_table(
     part: TablePart,
     lattice: Lattice,
     k: int,
+    draws: Draws,
     moments: CellMoments,
     coarser: int = 1,
     cut: Cut = lattice_table,
@@ -85,9 +93,9 @@ def cell_table(
     if part.edges is not None:
         table = table_at(part.edges, values, lattice, k, moments)
     elif coarser == 1:
-        table = cut(values, lattice, k, moments)
+        table = cut(values, lattice, k, draws, moments)
     else:
-        wide = cut(values, lattice, min(k * coarser, len(values) // 2), "none")
+        wide = cut(values, lattice, min(k * coarser, len(values) // 2), draws, "none")
         table = table_at(wide.edges, values, lattice, k, moments)
     judged = telling_cells(table.edges, lattice.step, moments).tolist()
     people = np.split(values, np.cumsum(table.counts)[:-1])

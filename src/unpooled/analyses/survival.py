@@ -14,7 +14,7 @@ from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator, Round
 from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cutting import status_table
+from unpooled.maths.cutting import Draws, status_table
 from unpooled.maths.event_shares import Below
 from unpooled.maths.horizon import agreed_horizon
 from unpooled.maths.lattice import Lattice, LatticeTable
@@ -40,13 +40,17 @@ from unpooled.variables import Variable
 
 
 def summarise_survival(
-    question: SurvivalQuestion, selection: Selection, outcome: Outcome, policy: Policy
+    question: SurvivalQuestion,
+    selection: Selection,
+    outcome: Outcome,
+    policy: Policy,
+    draws: Draws,
 ) -> SurvivalTables:
     """Each group's tables of events and of censorings, or one of all its people."""
     scale = center_scale(selection, question.variable, policy.k)
     zeros = empty_status_told(question, policy)
     lattice = selection.cohort.declared.follow_up_lattice(scale, question.horizon)
-    cutter = _Cutter(lattice, selection.rule.k, policy.moments)
+    cutter = _Cutter(lattice, selection.rule.k, draws, policy.moments)
     return SurvivalTables(
         scale=scale,
         groups=tuple(
@@ -62,6 +66,7 @@ class _Cutter:
 
     lattice: Lattice
     k: int
+    draws: Draws
     moments: CellMoments
 
     def cells(self, times: FloatArray) -> tuple[CellTable, ...]:
@@ -69,7 +74,7 @@ class _Cutter:
         if not len(times):
             return ()
         part = TablePart(times, None)
-        return (cell_table(part, self.lattice, self.k, self.moments, cut=status_table),)
+        return (cell_table(part, self.lattice, self.k, self.draws, self.moments, cut=status_table),)
 
 
 def _statuses(

@@ -48,7 +48,8 @@ def draw(distribution: Distribution, points: int = 121, level: float = 0.95) -> 
     >>> from unpooled.maths.distribution import smooth
     >>> from unpooled.maths.cutting import lattice_table
     >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
-    >>> drawn = draw(smooth([lattice_table(x, lattice, k=10)], lattice))
+    >>> draws = lambda values, n: np.linspace(0, 1, n + 2)[1:-1]  # a center's are keyed
+    >>> drawn = draw(smooth([lattice_table(x, lattice, 10, draws)], lattice))
     >>> bool(np.all((drawn.cdf_low <= drawn.cdf) & (drawn.cdf <= drawn.cdf_high)))
     True
     """
@@ -141,7 +142,8 @@ def histogram_errors(distribution: Distribution, edges: FloatArray) -> FloatArra
     >>> from unpooled.maths.cutting import lattice_table
     >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
     >>> half = np.array([-np.inf, 500.0, np.inf])
-    >>> histogram_errors(smooth([lattice_table(x, lattice, k=10)], lattice), half).round(1)
+    >>> draws = lambda values, n: np.linspace(0, 1, n + 2)[1:-1]  # a center's are keyed
+    >>> histogram_errors(smooth([lattice_table(x, lattice, 10, draws)], lattice), half).round(1)
     array([15.8, 15.8])
     """
     placed, bins = distribution.placed, len(edges) - 1

@@ -1,6 +1,13 @@
-"""Cutting a center's people into a table on the lattice: cells of at least K people."""
+"""Cutting a center's people into a table on the lattice: cells of at least K people.
+
+After how many people a boundary comes is the center's secret. Were it public, then where b people
+lie below a boundary that was aimed behind the r-th, |b − r| of them would lie within half a step
+of it. So each cell gets K people, and the others are dealt by chance: whatever counts are told,
+the boundaries may have been aimed just there.
+"""
 
 import math
+from collections.abc import Callable
 from typing import get_args
 
 import numpy as np
@@ -13,30 +20,36 @@ from unpooled.maths.telling import Moments, nowhere, rounded, telling_cells, tol
 
 _ROOM = 1.15  # cells of 1.15 K people stay at K or more when their boundaries move to the lattice
 _FEWER = 1  # cell than there is room for: three at 56 people, as private as the paper's table
+_EVENLY = 3  # draws for each cell: with 1 cells differ more, which costs a tenth at hard edges
 _MOST_CELLS = 1000  # bounds a message; a lattice of 0.1 SD has some hundred points in use
+
+Draws = Callable[[FloatArray, int], FloatArray]
+"""So many numbers in [0, 1) that nobody else can know, for the same values always the same."""
 
 
 def lattice_table(
-    values: FloatArray, lattice: Lattice, k: int, moments: Moments = "all"
+    values: FloatArray, lattice: Lattice, k: int, draws: Draws, moments: Moments = "all"
 ) -> LatticeTable:
     """The table of one center's ascending values.
 
     Boundaries move to the nearest lattice point (the first one that leaves K people would be biased
     to one side); cells of fewer than K people join their smaller neighbour. Where that leaves one
-    cell without limits, a boundary is looked for that leaves K people on both sides.
+    cell without limits, a boundary is looked for that leaves K people on both sides. `draws` are
+    the center's secret.
 
     Examples
     --------
-    >>> table = lattice_table(np.arange(40.0), Lattice(step=1.0), k=10)
+    >>> draws = lambda values, n: np.linspace(0, 1, n + 2)[1:-1]  # a center's are keyed
+    >>> table = lattice_table(np.arange(40.0), Lattice(step=1.0), 10, draws)
     >>> table.edges, table.counts, table.means
-    (array([12., 26.]), array([13, 14, 13]), array([-0.085, 19.49 ,  0.099]))
+    (array([13., 26.]), array([14, 13, 13]), array([-0.099, 20.02 ,  0.107]))
     """
     fewer = 0 if moments == "all" else _FEWER  # `all` is for precision
-    return _table(values, lattice, k, moments, least=2 * k, fewer=fewer)
+    return _table(values, lattice, k, draws, moments, least=2 * k, fewer=fewer)
 
 
 def status_table(
-    values: FloatArray, lattice: Lattice, k: int, moments: Moments = "all"
+    values: FloatArray, lattice: Lattice, k: int, draws: Draws, moments: Moments = "all"
 ) -> LatticeTable:
     """The table of times within a declared lower and upper limit, of at least K people.
 
@@ -44,24 +57,34 @@ def status_table(
 
     Examples
     --------
-    >>> table = status_table(np.arange(12.0), Lattice(step=1.0, lower=0.0, upper=20.0), k=10)
+    >>> draws = lambda values, n: np.linspace(0, 1, n + 2)[1:-1]  # a center's are keyed
+    >>> lattice = Lattice(step=1.0, lower=0.0, upper=20.0)
+    >>> table = status_table(np.arange(12.0), lattice, 10, draws)
     >>> table.edges, table.counts, table.means
     (array([], dtype=float64), array([12]), array([5.5]))
     """
     if math.isinf(lattice.lower) or math.isinf(lattice.upper):
         raise ValueError("times must have a lower and an upper limit")
-    return _table(values, lattice, k, moments, least=k, fewer=0)
+    return _table(values, lattice, k, draws, moments, least=k, fewer=0)
 
 
 def _table(
-    values: FloatArray, lattice: Lattice, k: int, moments: Moments, *, least: int, fewer: int
+    values: FloatArray,
+    lattice: Lattice,
+    k: int,
+    draws: Draws,
+    moments: Moments,
+    *,
+    least: int,
+    fewer: int,
 ) -> LatticeTable:
     values = np.asarray(values, dtype=np.float64)
     _check(values, lattice, k, moments, least)
-    edges = _candidates(values, lattice, _ranks(len(values), k, fewer))
-    table = table_at(edges, values, lattice, k, moments)
+    ranks = _ranks(values, k, fewer, draws)
+    table = table_at(_candidates(values, lattice, ranks), values, lattice, k, moments)
     if nowhere(table.edges, lattice):  # say at least on which side of a point people are
-        table = table_at(_one_edge(values, lattice, k), values, lattice, k, moments)
+        aim = float(values[ranks[len(ranks) // 2]])
+        table = table_at(_one_edge(values, lattice, k, aim), values, lattice, k, moments)
     return table
 
 
@@ -102,10 +125,17 @@ def _check(values: FloatArray, lattice: Lattice, k: int, moments: Moments, least
         raise ValueError("values must lie within the declared limits")
 
 
-def _ranks(n: int, k: int, fewer: int) -> IntArray:
-    """After how many people boundaries come: equally many in each cell."""
-    cells = min(max(int(n / (_ROOM * k)) - fewer, 2), _MOST_CELLS)
-    return np.arange(1, cells) * n // cells
+def _ranks(values: FloatArray, k: int, fewer: int, draws: Draws) -> IntArray:
+    """After how many people boundaries come: K in each cell, and the others as they are drawn.
+
+    One of three sorted draws makes Dirichlet's shares: each way to deal the others can happen.
+    """
+    n = len(values)
+    cells = min(max(int(n / (_ROOM * k)) - fewer, 2), n // k, _MOST_CELLS)
+    even = np.arange(1, cells) * n // cells
+    drawn = np.sort(draws(np.concatenate(([n, k], values[even])), _EVENLY * cells - 1))
+    others = np.floor(drawn[_EVENLY - 1 :: _EVENLY] * (n - cells * k + 1))
+    return np.arange(1, cells) * k + others.astype(np.int64)
 
 
 def _candidates(values: FloatArray, lattice: Lattice, ranks: IntArray) -> FloatArray:
@@ -117,13 +147,13 @@ def _candidates(values: FloatArray, lattice: Lattice, ranks: IntArray) -> FloatA
     return edges[(edges >= lattice.lower) & (edges < lattice.upper)]
 
 
-def _one_edge(values: FloatArray, lattice: Lattice, k: int) -> FloatArray:
-    """The point nearest to the median that leaves K people on either side, if there is one."""
-    low, median, high = values[[k - 1, len(values) // 2, -k]]
-    nearest = np.round((np.array([low, median, high]) - lattice.origin) / lattice.step)
+def _one_edge(values: FloatArray, lattice: Lattice, k: int, aim: float) -> FloatArray:
+    """The point nearest to `aim` that leaves K people on either side, if there is one."""
+    low, high = values[[k - 1, -k]]
+    nearest = np.round((np.array([low, aim, high]) - lattice.origin) / lattice.step)
     points = np.unique(lattice.origin + lattice.step * (nearest[:, None] + [-1, 0, 1]))
     points = points[(points >= low) & (points < high)]
-    return np.asarray(points[np.argsort(np.abs(points - median))[:1]])
+    return np.asarray(points[np.argsort(np.abs(points - aim))[:1]])
 
 
 def _atoms_alone(edges: FloatArray, lattice: Lattice) -> npt.NDArray[np.bool_]:

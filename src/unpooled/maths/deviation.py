@@ -49,7 +49,8 @@ def deviations(centers: Sequence[Sequence[LatticeTable]], placed: Placed) -> lis
     >>> from unpooled.maths.lattice import Lattice
     >>> from unpooled.maths.placing import place
     >>> lattice = Lattice(step=5.0)
-    >>> own = [lattice_table(np.arange(100.0) + shift, lattice, k=10) for shift in (0, 0, 50)]
+    >>> draws = lambda values, n: np.linspace(0, 1, n + 2)[1:-1]  # a center's are keyed
+    >>> own = [lattice_table(np.arange(100.0) + shift, lattice, 10, draws) for shift in (0, 0, 50)]
     >>> found = deviations([[table] for table in own], place(own, lattice))
     >>> [deviation.adjusted < 0.001 for deviation in found]
     [True, True, True]

@@ -62,7 +62,8 @@ class Distribution:
         --------
         >>> from unpooled.maths.cutting import lattice_table
         >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
-        >>> smooth([lattice_table(x, lattice, k=10)], lattice).quantile([0.25, 0.5]).round(-1)
+        >>> draws = lambda values, n: np.linspace(0, 1, n + 2)[1:-1]  # a center's are keyed
+        >>> smooth([lattice_table(x, lattice, 10, draws)], lattice).quantile([0.25, 0.5]).round(-1)
         array([250., 500.])
         """
         return self._possible(self._unrounded(check_probabilities(p)))
@@ -264,7 +265,8 @@ def smooth(tables: Sequence[LatticeTable], lattice: Lattice) -> Distribution:
     --------
     >>> from unpooled.maths.cutting import lattice_table
     >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
-    >>> low, high = smooth([lattice_table(x, lattice, k=10)], lattice).interval(0.5)
+    >>> draws = lambda values, n: np.linspace(0, 1, n + 2)[1:-1]  # a center's are keyed
+    >>> low, high = smooth([lattice_table(x, lattice, 10, draws)], lattice).interval(0.5)
     >>> bool(low[0] < 500 < high[0])
     True
     """

@@ -85,7 +85,8 @@ def fit_shape(cells: Cells, values: FloatArray, weights: FloatArray, lower: floa
     >>> from unpooled.maths.cutting import lattice_table
     >>> from unpooled.maths.lattice import Lattice
     >>> x, lattice = np.arange(1.0, 1001.0), Lattice(step=20.0)
-    >>> cells = Cells.of([lattice_table(x, lattice, k=10)], lattice)
+    >>> draws = lambda values, n: np.linspace(0, 1, n + 2)[1:-1]  # a center's are keyed
+    >>> cells = Cells.of([lattice_table(x, lattice, 10, draws)], lattice)
     >>> fit_shape(cells, x, np.ones(1000), -np.inf).quantile(np.array([0.02, 0.5])).round(-1)
     array([ 20., 500.])
     """

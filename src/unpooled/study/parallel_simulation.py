@@ -1,11 +1,12 @@
 """Simulations of the parallel method beside the full data, a row of numbers each."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.stats import binom
 
+from unpooled.boundary import keyed_draws
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cross_center import cross_center, hodges_lehmann
 from unpooled.maths.cutting import lattice_table
@@ -31,7 +32,8 @@ def simulate_quantiles(setting: ParallelQuantiles, random: Random) -> FloatArray
     sizes = setting.sizes or ALLOCATIONS[setting.centers]
     centers, truth = draw_centers(setting.family, sizes, random)
     lattice = lattice_of(setting.family)
-    tables = [lattice_table(x, lattice, setting.k, setting.moments) for x in centers]
+    draws = keyed_draws(random.bytes(32), setting.family)
+    tables = [lattice_table(x, lattice, setting.k, draws, setting.moments) for x in centers]
     fitted = smooth(tables, lattice)
     low, high = fitted.interval(P)
     everybody = np.sort(np.concatenate(centers))
@@ -59,10 +61,9 @@ def simulate_test(setting: ParallelTests, random: Random) -> FloatArray:
         for delta in (0.0, setting.delta)
     )
     lattice = public_lattice(scale=1.0)
-    placed = [
-        place([lattice_table(v, lattice, setting.k, setting.moments) for v in group], lattice)
-        for group in (x, y)
-    ]
+    draws = keyed_draws(random.bytes(32), setting.family)
+    cut = partial(lattice_table, lattice=lattice, k=setting.k, draws=draws, moments=setting.moments)
+    placed = [place([cut(own) for own in group], lattice) for group in (x, y)]
     own = [rank_statistics(a, b) for a, b in zip(x, y, strict=True)]
     ours = cross_center(placed[0], placed[1], own)
     all_x, all_y = np.sort(np.concatenate(x)), np.sort(np.concatenate(y))

@@ -1,0 +1,131 @@
+"""After how many people boundaries on a lattice were aimed: what knowing it would give away."""
+
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.draws import evenly
+from unpooled import center as centers
+from unpooled.boundary import keyed_draws
+from unpooled.center import Center
+from unpooled.keys import CenterKey
+from unpooled.maths import cutting
+from unpooled.maths.arrays import FloatArray
+from unpooled.messages import (
+    CellTable,
+    LatticeQuestion,
+    LatticeTables,
+    SurvivalQuestion,
+    SurvivalTables,
+    decode_answer,
+    encode,
+)
+from unpooled.policy import Policy
+from unpooled.sources import open_source
+from unpooled.variables import Variable
+
+N, K, STEP = 56, 10, 0.1
+
+
+def haifa(rows: pl.DataFrame, seed: int = 1) -> Center:
+    key = CenterKey.from_seed(seed, "Haifa")
+    declared = {"v": Variable(scale=1.0), "t": Variable(scale=1.0, lower=0.0)}
+    return Center("Haifa", open_source(rows), Policy(), key, declared)
+
+
+def told(values: FloatArray) -> CellTable:
+    asked = encode(LatticeQuestion(variable="v"))
+    said = decode_answer(haifa(pl.DataFrame({"v": values})).answer(asked).payload).aggregate
+    assert isinstance(said, LatticeTables)
+    return said.groups[0].tables[0]
+
+
+def claims(values: FloatArray, table: CellTable) -> list[bool]:
+    """The attack: of b people below an edge aimed behind the r-th, |b − r| lie within half a step.
+
+    Where it aims at edges is known from n and K, if nothing hides it. Whether each claim is right.
+    """
+    cells = len(table.counts)
+    aimed = np.arange(1, cells) * K + np.arange(1, cells) * (N - cells * K + 1) // cells
+    found = []
+    for edge, below, rank in zip(table.edges, np.cumsum(table.counts), aimed, strict=False):
+        side = (edge - STEP / 2, edge) if below > rank else (edge, edge + STEP / 2)
+        within = np.count_nonzero((values >= side[0] - 1e-9) & (values <= side[1] + 1e-9))
+        if abs(below - rank) > 1:  # of one person it is right by chance, too
+            found.append(bool(within >= abs(below - rank)))
+    return found
+
+
+def attack() -> list[bool]:
+    """Every claim about 80 tables."""
+    right = []
+    for seed in range(80):
+        values = np.sort(np.random.default_rng(seed).normal(size=N))
+        right += claims(values, told(values))
+    return right
+
+
+def test_nobody_is_placed_beside_an_edge_by_the_ranks_it_was_aimed_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = attack()
+    assert len(right) > 60
+    assert np.mean(right) < 0.3
+    monkeypatch.setattr(centers, "keyed_draws", lambda *_: evenly)  # the rule taken out
+    right = attack()
+    assert len(right) > 10
+    assert all(right)
+
+
+def test_any_counts_may_have_been_aimed_at() -> None:
+    """No claim about ranks is certain: each way to deal people into cells of K can be drawn."""
+    n, k, values = 28, 5, np.arange(28.0)
+    for first in range(k, n - 2 * k + 1):
+        for second in range(k, n - k - first + 1):
+            aimed = np.array([first, first + second])
+            shares = (aimed - [k, 2 * k] + 0.5) / (n - 3 * k + 1)
+            drawn = np.append(np.repeat(shares, 3), [0.99, 0.99])
+            ranks = cutting._ranks(values, k, 1, lambda _, number, own=drawn: own[:number])  # type: ignore[misc]
+            assert ranks.tolist() == aimed.tolist()
+
+
+def test_ranks_leave_k_people_in_each_cell_and_are_the_same_for_the_same_people() -> None:
+    for n in (20, 21, 56, 307, 5000):
+        values = np.random.default_rng(n).normal(size=n)
+        ranks = cutting._ranks(values, K, 1, keyed_draws(b"secret", "v"))
+        assert all(b - a >= K for a, b in pairwise([0, *ranks.tolist(), n]))
+        again = cutting._ranks(values, K, 1, keyed_draws(b"secret", "v"))
+        assert np.array_equal(ranks, again)
+
+
+def test_draws_depend_on_secret_variable_and_values() -> None:
+    values = np.array([1.0, 2.0])
+    draws = keyed_draws(b"secret", "v")(values, 3)
+    others = [
+        keyed_draws(b"another", "v")(values, 3),
+        keyed_draws(b"secret", "w")(values, 3),
+        keyed_draws(b"secret", "v")(np.array([1.0, 2.0 + 1e-9]), 3),
+    ]
+    assert all(not np.isin(draws, other).any() for other in others)
+    assert np.array_equal(draws, keyed_draws(b"secret", "v")(values, 3))
+    plus, minus = (keyed_draws(b"secret", "v")(np.array([zero]), 3) for zero in (0.0, -0.0))
+    assert np.array_equal(plus, minus)
+    many = keyed_draws(b"secret", "v")(values, 20_000)
+    assert 0 <= many.min() < 0.001
+    assert 0.999 < many.max() < 1
+    assert abs(many.mean() - 0.5) < 0.01
+
+
+def test_times_of_survival_are_cut_behind_secret_ranks_too() -> None:
+    random = np.random.default_rng(1)
+    rows = pl.DataFrame({"t": random.exponential(size=400), "died": random.integers(0, 2, 400)})
+    asked = encode(SurvivalQuestion(variable="t", event="died", event_is="1", horizon=3.0))
+    tables = set()
+    for seed in range(5):
+        said = decode_answer(haifa(rows, seed).answer(asked).payload).aggregate
+        assert isinstance(said, SurvivalTables)
+        (table,) = said.groups[0].events or ()
+        tables.add(table.edges)
+    assert len(tables) > 1
