@@ -205,7 +205,8 @@ def test_groups_that_no_center_has_both_of_can_be_compared_by_the_table_alone() 
         {
             "A": frame(random.normal(0, 1, 300), []),
             "B": frame([], random.normal(1, 1, 300)),
-        }
+        },
+        seed=1,
     )
     with pytest.raises(RefusedError, match="Hint: method='table'"):
         fed.compare("v", by="g", groups=("x", "y"))
@@ -227,7 +228,7 @@ def test_several_variables_give_one_row_each_with_adjusted_p_values() -> None:
         rows[f"v{i}"] = np.concatenate(  # type: ignore[assignment]
             [random.normal(0, 1, 80), random.normal(shift, 1, 80)]
         )
-    fed = Federation.local({"A": pl.DataFrame(rows)})
+    fed = Federation.local({"A": pl.DataFrame(rows)}, seed=1)
     several = fed.compare(["v0", "v1", "v2", "name"], by="g")
     assert isinstance(several, SeveralComparisons)
     told = several.to_dict()
@@ -246,7 +247,7 @@ def test_several_variables_give_one_row_each_with_adjusted_p_values() -> None:
 
 def test_one_group_or_none_is_an_error_and_of_three_two_can_be_named() -> None:
     rows = pl.DataFrame({"v": np.arange(90.0), "g": ["a", "b", "c"] * 30, "one": ["a"] * 90})
-    fed = Federation.local({"A": rows})
+    fed = Federation.local({"A": rows}, seed=1)
     with pytest.raises(InputError, match="needs two groups of 'one', got only 'a'"):
         fed.compare("v", by="one")
     with pytest.raises(InputError, match="compare needs by"):
@@ -319,7 +320,7 @@ def test_several_variables_compare_the_same_groups() -> None:
     g = ["a"] * 40 + ["b"] * 40 + ["c"] * 40
     v = [*random.normal(0, 1, 80), *[None] * 40]
     w = [*random.normal(0, 1, 40), *[None] * 40, *random.normal(5, 1, 40)]
-    fed = Federation.local({"A": pl.DataFrame({"g": g, "v": v, "w": w})})
+    fed = Federation.local({"A": pl.DataFrame({"g": g, "v": v, "w": w})}, seed=1)
     several = fed.compare(["v", "w"], by="g")
     assert {result.groups for result in several.results} == {("a", "b")}
     assert [problem["value"] for problem in several.to_dict()["problems"]] == ["w"]

@@ -304,7 +304,7 @@ def test_several_variables_give_one_row_each(tmp_path: Any) -> None:
     rows: dict[str, Any] = {"g": list(GROUPS) * 60, "name": ["Smith"] * 180}
     for i in range(3):
         rows[f"v{i}"] = random.normal(0, 1, 180) + np.tile([0, 0.2, 0.4], 60) * i
-    fed = Federation.local({"A": pl.DataFrame(rows)})
+    fed = Federation.local({"A": pl.DataFrame(rows)}, seed=1)
     several = fed.compare(["v0", "v1", "v2", "name"], by="g")
     assert isinstance(several, SeveralGroups)
     told = several.to_dict()
@@ -323,7 +323,9 @@ def test_a_variable_without_one_of_the_groups_is_left_out() -> None:
     random = np.random.default_rng(2)
     g = ["a"] * 40 + ["b"] * 40 + ["c"] * 40
     w = [*random.normal(0, 1, 80), *[None] * 40]
-    fed = Federation.local({"A": pl.DataFrame({"g": g, "v": random.normal(0, 1, 120), "w": w})})
+    fed = Federation.local(
+        {"A": pl.DataFrame({"g": g, "v": random.normal(0, 1, 120), "w": w})}, seed=1
+    )
     several = fed.compare(["v", "w"], by="g")
     assert [problem["value"] for problem in several.to_dict()["problems"]] == ["w"]
 
@@ -393,7 +395,7 @@ def test_all_ties_give_one_with_a_note_and_never_nan() -> None:
 def test_many_groups_of_people_are_compared() -> None:
     random = np.random.default_rng(9)
     rows = pl.DataFrame({"v": random.normal(size=600), "g": [f"g{i:02}" for i in range(12)] * 50})
-    result = Federation.local({"A": rows, "B": rows}).compare("v", by="g")
+    result = Federation.local({"A": rows, "B": rows}, seed=1).compare("v", by="g")
     assert result.test.df == 11
     assert len(result.pairs) == 66
 

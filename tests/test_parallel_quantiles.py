@@ -74,7 +74,7 @@ def test_a_quantile_beyond_all_boundaries_is_flagged() -> None:
 def test_a_cell_that_holds_many_people_is_flagged() -> None:
     """Heavily skewed people: the lattice of the middle half has no points among the low ones."""
     skewed = pl.DataFrame({"v": np.exp(np.random.default_rng(2).normal(0, 4, 600))})
-    result = quantiles(Federation.local({"A": skewed}), "v", [0.1, 0.25])
+    result = quantiles(Federation.local({"A": skewed}, seed=1), "v", [0.1, 0.25])
     assert all(q.note is not None for q in result.quantiles)
 
 
@@ -84,7 +84,9 @@ def test_people_far_from_zero_are_answered_for(away: float) -> None:
     random = np.random.default_rng(1)
     for _ in range(5):
         x = away + 1e-9 * abs(away) * random.normal(size=100)
-        (q,) = quantiles(Federation.local({"A": pl.DataFrame({"v": x})}), "v", [0.5]).quantiles
+        (q,) = quantiles(
+            Federation.local({"A": pl.DataFrame({"v": x})}, seed=1), "v", [0.5]
+        ).quantiles
         assert q.estimate == pytest.approx(np.median(x), abs=0.5e-9 * abs(away), rel=0)
 
 
@@ -93,7 +95,7 @@ def test_people_closer_than_cells_can_tell_are_flagged() -> None:
     crowded = pl.DataFrame({"v": np.random.default_rng(3).gamma(0.5, size=1500)})
     facts = {"v": Variable(lower=0.0)}
     low, middle = quantiles(
-        Federation.local({"A": crowded}, variables=facts), "v", [0.02, 0.5]
+        Federation.local({"A": crowded}, variables=facts, seed=1), "v", [0.02, 0.5]
     ).quantiles
     assert low.note == "its cells tell less than their people would"
     assert middle.note is None
@@ -106,7 +108,7 @@ def test_an_open_tail_of_few_values_has_no_estimate_unless_its_limits_are_known(
     """A score from 1 to 5: nothing told says that it ends there."""
     score = pl.DataFrame({"v": np.random.default_rng(1).integers(1, 6, 64)})
     open_, bounded = (
-        quantiles(Federation.local({"A": score}, variables=facts), "v", [0.5, 0.98])
+        quantiles(Federation.local({"A": score}, variables=facts, seed=1), "v", [0.5, 0.98])
         for facts in ({}, {"v": Variable(resolution=1, lower=1, upper=5)})
     )
     assert [q.estimate is None for q in open_.quantiles] == [False, True]
@@ -164,7 +166,9 @@ def test_a_limit_declared_far_outside_costs_little() -> None:
         centers = {str(n): 80 * np.exp(0.35 * random.normal(size=n)) for n in sizes}
         frames = {name: pl.DataFrame({"v": values}) for name, values in centers.items()}
         declared = {"v": Variable(lower=0, upper=20_000)}
-        found = quantiles(Federation.local(frames, variables=declared), "v", [0.98]).quantiles[0]
+        found = quantiles(
+            Federation.local(frames, variables=declared, seed=1), "v", [0.98]
+        ).quantiles[0]
         assert found.low is not None
         assert found.high is not None
         covered += found.low <= truth <= found.high
@@ -189,7 +193,7 @@ def test_all_has_it_beside_the_papers_methods() -> None:
 
 def test_a_group_below_two_cells_of_people_has_a_note_and_the_others_numbers() -> None:
     few = pl.DataFrame({"v": np.arange(60.0), "g": ["x"] * 45 + ["y"] * 15})
-    fed = Federation.local({"A": few})
+    fed = Federation.local({"A": few}, seed=1)
     result = quantiles(fed, "v", 0.5, by="g", groups=("x", "y"))
     assert [q.estimate is None for q in result.quantiles] == [False, True]
     assert [(r.center, r.group, r.reason) for r in result.refusals] == [("A", "y", "too-small")]
@@ -199,7 +203,7 @@ def test_a_group_below_two_cells_of_people_has_a_note_and_the_others_numbers() -
 
 def test_two_open_cells_without_means_are_left_out_and_named() -> None:
     few = {"A": pl.DataFrame({"v": np.arange(25.0)}), "B": pl.DataFrame({"v": np.arange(200.0)})}
-    result = quantiles(Federation.local(few, policy=Policy(moments="none")), "v", 0.5)
+    result = quantiles(Federation.local(few, policy=Policy(moments="none"), seed=1), "v", 0.5)
     assert [(r.center, r.reason) for r in result.refusals] == [("A", "few-cells")]
     assert result.quantiles[0].estimate == pytest.approx(99.5, abs=3)
 

@@ -92,7 +92,7 @@ def test_one_pass_methods_are_close_to_the_truth() -> None:
 def test_quantiles_per_group_and_side_by_side() -> None:
     random = np.random.default_rng(5)
     rows = pl.DataFrame({"v": random.gamma(4, 1, 400), "g": ["a", "b"] * 200})
-    fed = Federation.local({"A": rows, "B": rows})
+    fed = Federation.local({"A": rows, "B": rows}, seed=1)
     result = fed.quantiles("v", [0.5, 0.9], by="g", method=["yj-table", "interpolation"])
     assert isinstance(result, QuantileSummary)
     told = result.to_dict()
@@ -113,7 +113,7 @@ def test_quantiles_per_group_and_side_by_side() -> None:
 
 def test_a_single_p_and_several_variables() -> None:
     rows = pl.DataFrame({"v": np.arange(200.0), "w": np.arange(200.0) ** 2, "s": ["x"] * 200})
-    fed = Federation.local({"A": rows})
+    fed = Federation.local({"A": rows}, seed=1)
     median = fed.quantiles("v", 0.5)
     assert estimates(median) == pytest.approx([99.5], abs=2)
     several = fed.quantiles(["v", "w", "s"], 0.5)
@@ -194,7 +194,7 @@ def test_rounded_powers_still_give_good_quantiles() -> None:
 def test_a_group_that_is_refused_does_not_stop_the_others() -> None:
     random = np.random.default_rng(3)
     rows = pl.DataFrame({"v": random.gamma(4, 1, 300), "g": ["x"] * 280 + ["y"] * 20})
-    result = Federation.local({"A": rows}).quantiles("v", 0.5, by="g", method="all")
+    result = Federation.local({"A": rows}, seed=1).quantiles("v", 0.5, by="g", method="all")
     assert isinstance(result, QuantileSummary)
     found = {(r.method, q.group): q for r in result.results for q in r.quantiles}
     assert found["yj-table", "x"].estimate is not None

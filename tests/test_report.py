@@ -195,7 +195,7 @@ def test_names_from_the_data_are_escaped(tmp_path: Path) -> None:
     import polars as pl
 
     rows = pl.DataFrame({"v": [float(i) for i in range(60)], "g": ["<b>x</b>", "y&z"] * 30})
-    fed = Federation.local({"<i>A</i>": rows})
+    fed = Federation.local({"<i>A</i>": rows}, seed=1)
     result = fed.compare("v", by="g", method="all")
     markup = result.report(tmp_path / "r.html").read_text()
     assert "<b>x" not in markup
