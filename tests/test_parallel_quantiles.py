@@ -10,6 +10,7 @@ from scipy import stats
 
 from unpooled import Federation, Policy, Variable
 from unpooled.errors import InputError, RefusedError
+from unpooled.maths.arrays import FloatArray
 from unpooled.results.distribution import DistributionResult
 from unpooled.results.quantiles import QuantilesResult
 
@@ -149,6 +150,43 @@ def test_zeros_of_rounded_data_have_a_cell_and_make_no_center_differ() -> None:
         (0, 0, 0, None)
     ] * 2
     assert "differs" not in str(result)
+
+
+def ages(seed: int) -> dict[str, pl.DataFrame]:
+    random = np.random.default_rng(seed)
+    return {name: pl.DataFrame({"v": np.round(random.normal(55, 15, 700))}) for name in "ABC"}
+
+
+def test_rounding_that_nobody_declared_is_found() -> None:
+    """On whole years lattice points fell on possible values: half a year too low, .4 covered."""
+    fed = Federation.local(ages(1), seed=1)
+    declared = Federation.local(ages(1), variables={"v": Variable(resolution=1)}, seed=1)
+    found = quantiles(fed, "v", P).quantiles
+    assert found == quantiles(declared, "v", P).quantiles
+    assert all(q.estimate == round(q.estimate or 0.5) for q in found)
+
+
+def test_rounded_data_have_no_bias() -> None:
+    errors = []
+    for seed in range(12):
+        pooled = np.concatenate([frame["v"].to_numpy() for frame in ages(seed).values()])
+        found = quantiles(Federation.local(ages(seed), seed=1), "v", [0.25, 0.5, 0.75]).quantiles
+        full = np.quantile(pooled, [0.25, 0.5, 0.75], method="inverted_cdf")
+        errors.append([(q.estimate or np.nan) - x for q, x in zip(found, full, strict=True)])
+    assert abs(np.mean(errors)) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("other", "possible"), [(np.arange(400) / 10, 0.1), (np.sqrt(np.arange(400.0)), None)]
+)
+def test_centers_that_round_differently_have_the_finest_resolution(
+    other: FloatArray, possible: float | None
+) -> None:
+    frames = ages(1) | {"D": pl.DataFrame({"v": other})}
+    fed = Federation.local(frames, seed=1)
+    estimates = np.array([q.estimate for q in quantiles(fed, "v", P).quantiles], dtype=float)
+    tenths = np.array_equal(estimates, np.round(estimates, 1))
+    assert tenths == (possible is not None)
 
 
 @pytest.mark.parametrize("values", [(3.0, 3.0), (3.0, 4.0)])

@@ -148,3 +148,34 @@ def test_a_fingerprint_is_the_same_however_rows_are_read(tmp_path: Path) -> None
     rows.write_parquet(tmp_path / "rows.parquet")
     bounded = open_source(tmp_path / "rows.parquet", Scratch(256, tmp_path))
     assert bounded.fingerprint("v", "id") == open_source(rows).fingerprint("v", "id")
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        (np.arange(100.0), 1.0),
+        (np.arange(100.0) * 5, 5.0),
+        (np.arange(100) / 10, 0.1),
+        (1e6 + np.arange(100) / 10, 0.1),
+        (np.sqrt(np.arange(100.0)), None),
+        (np.append(np.arange(100.0), [1.5] * 9), 1.0),  # fewer than K do not decide
+        (np.append(np.arange(100.0), [1.5] * 10), 0.5),
+        (np.append(np.arange(2000.0), np.sqrt(np.arange(100.0))), None),  # not in the first rows
+        (np.append(np.arange(100.0), np.nan), 1.0),
+    ],
+)
+def test_the_resolution_of_rounded_values_is_found(
+    values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], found: float | None
+) -> None:
+    source = open_source(pl.DataFrame({"v": values}))
+    usual = [100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1]
+    assert source.resolution("v", usual, 10) == found
+
+
+def test_people_decide_on_the_resolution_and_not_their_rows() -> None:
+    rows = pl.DataFrame(
+        {"v": [*map(float, range(100)), *[1.5] * 30], "who": [*range(100), *[7] * 30]}
+    )
+    source = open_source(rows)
+    assert source.resolution("v", [1.0, 0.5], 10, "who") == 1.0
+    assert source.resolution("v", [1.0, 0.5], 10) == 0.5

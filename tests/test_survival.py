@@ -38,6 +38,23 @@ def pooled(rows: Any, time: str, event: str, by: str) -> dict[str, FollowUp]:
     }
 
 
+def test_whole_months_are_found(frames: dict[str, pl.DataFrame]) -> None:
+    """A horizon that is no whole number leaves them as they are."""
+    months = {name: f.with_columns(pl.col("months").ceil()) for name, f in frames.items()}
+    declared = {"months": Variable(resolution=1)}
+    fed, known = (
+        Federation.local(months, policy=ALL, variables=facts, seed=1) for facts in ({}, declared)
+    )
+    told, same = (
+        f.survival("months", "died", by="arm", groups=("old", "new"), horizon=36)
+        for f in (fed, known)
+    )
+    assert told.to_dict()["medians"] == same.to_dict()["medians"]
+    assert all(m["estimate"] == round(m["estimate"]) for m in told.to_dict()["medians"])
+    odd = Federation.local(months, policy=ALL, seed=1)
+    odd.survival("months", "died", by="arm", groups=("old", "new"), horizon=36.07)
+
+
 def test_curves_and_tests_are_near_those_of_the_pooled_people(
     fed: Federation, frames: dict[str, pl.DataFrame]
 ) -> None:

@@ -6,7 +6,7 @@ from math import isfinite, ulp
 import numpy as np
 
 from unpooled.errors import GateError
-from unpooled.maths.lattice import Lattice, nice_number
+from unpooled.maths.lattice import Lattice, nice_number, usual_resolutions
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
 from unpooled.maths.telling import nowhere, rounding, telling_cells
 from unpooled.messages import (
@@ -36,8 +36,8 @@ def judge_lattice(
     told: frozenset[float],
 ) -> None:
     """Raise GateError unless every table may leave."""
-    _judge_scale(said.scale, declared)
-    lattice = declared.lattice(said.scale)
+    _judge_facts(said, declared)
+    lattice = declared.lattice(said.scale, said.resolution)
     k, moments = k_in_force(question, policy), moments_in_force(question, policy)
     if len({group.group for group in said.groups}) < len(said.groups):
         raise GateError("a group must be told once")
@@ -52,13 +52,11 @@ def judge_survival(
     said: SurvivalTables, question: SurvivalQuestion, policy: Policy, declared: Variable
 ) -> None:
     """Raise GateError unless both statuses of every group, or neither, may leave."""
-    _judge_scale(said.scale, declared)
     if not 0 < question.horizon < float("inf"):
         raise GateError("the horizon must be positive and finite")
-    lattice, k = (
-        declared.follow_up_lattice(said.scale, question.horizon),
-        k_in_force(question, policy),
-    )
+    _judge_facts(said, declared, question.horizon)
+    lattice = declared.follow_up_lattice(said.scale, question.horizon, said.resolution)
+    k = k_in_force(question, policy)
     zeros = empty_status_told(question, policy)
     for group in said.groups:
         people = [_judge_status(tables, lattice, policy, k) for tables in _statuses(group, k)]
@@ -103,12 +101,23 @@ def _judge_table(
     _judge_rounding(table, lattice)
 
 
-def _judge_scale(scale: float, declared: Variable) -> None:
+def _judge_facts(
+    said: LatticeTables | SurvivalTables, declared: Variable, horizon: float | None = None
+) -> None:
+    """Scale and resolution are the declared ones, or such as everybody might have named."""
     if declared.scale is not None:
-        if scale != declared.scale:
+        if said.scale != declared.scale:
             raise GateError("the lattice must be that of the declared scale")
-    elif not 0 < scale < float("inf") or scale != nice_number(scale):
+    elif not 0 < said.scale < float("inf") or said.scale != nice_number(said.scale):
         raise GateError("the scale of a lattice must be 1, 2 or 5 times a power of ten")
+    if declared.resolution is not None:
+        if said.resolution != declared.resolution:
+            raise GateError("the lattice must be that of the declared resolution")
+    elif said.resolution is not None and (
+        said.resolution not in usual_resolutions(said.scale)
+        or not declared.may_have(said.resolution, horizon)
+    ):
+        raise GateError("a resolution must be a usual one that fits what is declared")
 
 
 def _judge_people(table: CellTable, k: int, needed: int) -> None:

@@ -18,6 +18,7 @@ from unpooled.arrow_stream import read_stream
 from unpooled.csv_file import load_csv
 from unpooled.errors import InputError, SourceError
 from unpooled.maths.large import Allocate, Growing, pieces
+from unpooled.maths.lattice import WHOLE
 from unpooled.scratch import Scratch
 from unpooled.where import Kind
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _BINS, _FINE_ENOUGH = 1024, 32  # bins to find quartiles in; bins that must lie between them
+_SOME_ROWS = 1000  # that are looked at first
 
 Column = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
@@ -64,6 +66,7 @@ class Source:
         self._scratch = scratch
         self._extremes: dict[str, tuple[Any, ...]] = {}
         self._spreads: dict[tuple[str, int], float] = {}
+        self._resolutions: dict[tuple[object, ...], float | None] = {}
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         self.kinds: Mapping[str, Kind] = {row[0]: _kind(row[1]) for row in described}
 
@@ -156,6 +159,35 @@ class Source:
                 low, high = self._quartiles(others)
             self._spreads[variable, least] = high - low
         return self._spreads[variable, least]
+
+    def resolution(
+        self, variable: str, usual: Sequence[float], least: int, person: str | None = None
+    ) -> float | None:
+        """The first of these numbers of which the values are multiples; None where there is none.
+
+        Fewer than `least` people may have other values, so that none of them decides.
+        """
+        key = (variable, tuple(usual), least, person)
+        if key not in self._resolutions:
+            value = f"nullif(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"
+            who = "1" if person is None else quote(person)
+            rows = f"SELECT {value} AS v, {who} AS who FROM {self.relation}"
+            some = f"SELECT * FROM ({rows}) WHERE v IS NOT NULL LIMIT {_SOME_ROWS}"
+            people = "*" if person is None else "DISTINCT who"
+            left = self._multiples(some, people, usual, least)  # of most columns none is left
+            left = self._multiples(rows, people, left, least)
+            self._resolutions[key] = left[0] if left else None
+        return self._resolutions[key]
+
+    def _multiples(self, rows: str, people: str, usual: Sequence[float], least: int) -> list[float]:
+        """Of which numbers the values v of a query are multiples, but for fewer than so many."""
+        if not usual:
+            return []
+        others = ", ".join(
+            f"count({people}) FILTER (abs(v / {r!r} - round(v / {r!r})) >= {WHOLE})" for r in usual
+        )
+        found = self.rows(f"SELECT {others} FROM ({rows})")[0]
+        return [r for r, off in zip(usual, found, strict=True) if off < least]
 
     def _quartiles(self, column: str) -> tuple[float, float]:
         """The quartiles of the values v of a query, to a part of their distance.

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from unpooled.errors import InputError
-from unpooled.maths.lattice import Lattice, public_lattice
+from unpooled.maths.lattice import Lattice, is_multiple, public_lattice
 
 
 class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -51,22 +51,30 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         for atom in self.atoms:
             if not lower <= atom <= upper:
                 raise InputError(f"atoms must lie within lower and upper, got {atom:g}")
-            if self.resolution is not None and not _whole(atom / self.resolution):
+            if self.resolution is not None and not is_multiple(atom, self.resolution):
                 raise InputError(
                     f"atoms must be multiples of resolution={self.resolution:g}, got {atom:g}"
                 )
 
-    def lattice(self, scale: float) -> Lattice:
+    def lattice(self, scale: float, found: float | None = None) -> Lattice:
         """The public lattice of a variable with this scale.
+
+        `found` is the resolution that values were found to have, where none is declared.
 
         Examples
         --------
         >>> Variable(resolution=1, lower=0).lattice(14).step
         1.0
+        >>> Variable(lower=0).lattice(14, found=2).atoms
+        (0.0,)
         """
-        return public_lattice(scale, self.resolution, self.lower, self.upper, self.atoms)
+        if self.resolution is not None or found is None:
+            return public_lattice(scale, self.resolution, self.lower, self.upper, self.atoms)
+        return public_lattice(scale, found, self.lower, self.upper, self._marks)
 
-    def follow_up_lattice(self, scale: float, horizon: float) -> Lattice:
+    def follow_up_lattice(
+        self, scale: float, horizon: float, found: float | None = None
+    ) -> Lattice:
         """The same for times from 0 to a horizon, where all stand who are followed up longer.
 
         Examples
@@ -75,17 +83,30 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         (0.0, 60.0)
         """
         atoms = sorted({atom for atom in self.atoms if 0 <= atom < horizon} | {horizon})
-        return public_lattice(scale, self.resolution, 0.0, horizon, atoms)
+        return public_lattice(scale, self.resolution or found, 0.0, horizon, atoms)
+
+    def may_have(self, resolution: float, horizon: float | None = None) -> bool:
+        """Whether the declared facts, and a horizon, are multiples of this resolution.
+
+        Examples
+        --------
+        >>> Variable(lower=0.5).may_have(1), Variable(lower=0.5).may_have(0.1)
+        (False, True)
+        """
+        ends = () if horizon is None else (horizon,)
+        return all(is_multiple(mark, resolution) for mark in (*self._marks, *ends))
+
+    @property
+    def _marks(self) -> tuple[float, ...]:
+        """Atoms, and limits: many people may stand there too."""
+        limits = (limit for limit in (self.lower, self.upper) if limit is not None)
+        return tuple(sorted({*self.atoms, *limits}))
 
 
 def _number(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise InputError(f"{name} must be a finite number, got {value!r}")
     return float(value)
-
-
-def _whole(ratio: float) -> bool:
-    return abs(ratio - round(ratio)) < 1e-9 * max(abs(ratio), 1.0)
 
 
 Codebook = Mapping[str, Variable]

@@ -170,6 +170,7 @@ def cells(
     *counts: int,
     edges: tuple[float, ...] = (1.0, 2.0, 4.0),
     scale: float = 2.0,
+    resolution: float | None = None,
     **told: tuple[Any, ...],
 ) -> LatticeTables:
     """Tables on the lattice of tenths of 2, from 0 on; units: 1/50 of outer cells, 1/10 of inner.
@@ -179,7 +180,8 @@ def cells(
     nothing = (None,) * len(counts)
     columns = dict.fromkeys(("means", "sds", "values", "dominated"), nothing)
     table = CellTable(edges=edges[: len(counts) - 1], counts=counts, **{**columns, **told})
-    return LatticeTables(scale=scale, groups=(GroupTables(group="all", tables=(table,)),))
+    groups = (GroupTables(group="all", tables=(table,)),)
+    return LatticeTables(scale=scale, groups=groups, resolution=resolution)
 
 
 def first_cell(mean: float | None, sd: float | None, values: int = 8, one: bool = False) -> Any:
@@ -202,13 +204,16 @@ def last_cell(mean: float, sd: float) -> Any:
     }
 
 
-def survival(scale: float = 2.0, **parts: tuple[int, ...] | str | None) -> SurvivalTables:
+def survival(
+    scale: float = 2.0, resolution: float | None = None, **parts: tuple[int, ...] | str | None
+) -> SurvivalTables:
     """Statuses on the lattice of tenths of 2 from 0 to 9; each part is a table of these counts."""
     told: dict[str, Any] = dict.fromkeys(("events", "censored", "either", "below"))
     for name, part in parts.items():
         tables = cells(*part).groups[0].tables if isinstance(part, tuple) and part else ()
         told[name] = part if isinstance(part, str) or part is None else tables
-    return SurvivalTables(scale=scale, groups=(GroupStatuses(group="all", **told),))
+    groups = (GroupStatuses(group="all", **told),)
+    return SurvivalTables(scale=scale, groups=groups, resolution=resolution)
 
 
 FOLLOW_UP = FollowUpQuestion(variable="los", event="died")
@@ -276,6 +281,11 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
         survival(events=(10, 10), censored=(11,)),
         "within the declared limits",
     ),
+    (
+        SurvivalQuestion(variable="los", event="died", horizon=9.3),
+        survival(events=(10,), censored=(11,), resolution=1.0),
+        "a usual one",
+    ),
     (LATTICE, cells(10, 9, 12), "at least 10"),
     (LATTICE, cells(10, 0, 12), "at least 10"),
     (LATTICE, cells(19), "at least 20"),
@@ -285,6 +295,10 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (LATTICE, cells(10, 10, 10, edges=(2.0, 1.0)), "ascend"),
     (LATTICE, cells(10, 10, edges=()), "one count"),
     (LATTICE, cells(10, 10, edges=(1.03,), scale=0.3), "power of ten"),
+    (LATTICE, cells(10, 10, edges=(0.5,), resolution=0.3), "a usual one"),
+    (LATTICE, cells(10, 10, edges=(0.5,), resolution=0.0), "a usual one"),
+    (LATTICE, cells(10, 10, edges=(500.0,), resolution=1000.0), "a usual one"),
+    (LATTICE, cells(10, 10, edges=(1.0,), resolution=1.0), "points of the public lattice"),
     (LATTICE, cells(10, 10, means=(0.5,)), "one entry"),
     (LATTICE, cells(10, 10, 10, **INNER), "does not allow the moments"),
     (

@@ -9,6 +9,7 @@ import pytest
 from tests.draws import evenly
 from unpooled import lattice_rule
 from unpooled.analyses import parallel
+from unpooled.analyses.lattice_facts import LatticeFacts
 from unpooled.center import Center
 from unpooled.keys import CenterKey
 from unpooled.maths import cutting, telling
@@ -85,8 +86,8 @@ def test_no_choice_of_people_moves_the_lattice(monkeypatch: pytest.MonkeyPatch) 
     assert scale() == 10.0
     monkeypatch.setattr(
         parallel,
-        "center_scale",
-        lambda selection, *_: nice_number(selection.values()[0].std()),
+        "center_facts",
+        lambda selection, *_: LatticeFacts(nice_number(selection.values()[0].std()), None),
     )
     assert scale() == 0.1
 

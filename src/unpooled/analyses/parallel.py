@@ -7,13 +7,14 @@ from math import isinf, isnan, nan
 import numpy as np
 
 from unpooled.analyses.asking import Request, explain
+from unpooled.analyses.lattice_facts import center_facts, common_facts
 from unpooled.analyses.parts import Parts, TablePart
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cutting import Draws, lattice_table, table_at
 from unpooled.maths.distribution import Distribution, smooth
-from unpooled.maths.lattice import Lattice, LatticeTable, nice_number
+from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 from unpooled.maths.placing import place
 from unpooled.maths.telling import dominated, telling_cells
@@ -33,8 +34,6 @@ from unpooled.variables import Variable
 Cut = Callable[[FloatArray, Lattice, int, Draws, CellMoments], LatticeTable]
 """Cuts ascending values into a table with cells of K people."""
 
-_NORMAL = 1.349  # the middle half of a normal distribution, in standard deviations
-
 # --- at a center -------------------------------------------------------------------------------
 
 
@@ -47,12 +46,12 @@ def summarise_lattice(
     coarser: int,
 ) -> LatticeTables:
     """Each group's own table, or a table for each part of it that was told by itself before."""
-    scale = center_scale(selection, question.variable, policy.k)
-    lattice = selection.cohort.declared.lattice(scale)
+    facts = center_facts(selection, question.variable, policy)
+    lattice = selection.cohort.declared.lattice(*facts)
     told = moments_in_force(question, policy)
     k = selection.rule.k
     return LatticeTables(
-        scale=scale,
+        scale=facts.scale,
         groups=tuple(
             GroupTables(
                 group=group,
@@ -62,21 +61,8 @@ def summarise_lattice(
             )
             for group in selection.groups
         ),
+        resolution=facts.resolution,
     )
-
-
-def center_scale(selection: Selection, variable: str, k: int) -> float:
-    """The declared scale, or how far the center's whole column spreads, roughly.
-
-    The whole column, so that no choice of people moves the lattice; roughly, as 1, 2 or 5 times a
-    power of ten, so that it tells nothing about one of them. `k` is the policy's own, which no
-    question moves.
-    """
-    declared = selection.cohort.declared.scale
-    if declared is not None:
-        return declared
-    spread = selection.cohort.source.spread(variable, 2 * k)
-    return nice_number(spread / _NORMAL) if spread > 0 else 1.0
 
 
 def cell_table(
@@ -169,15 +155,15 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
     refusals = list(round_.refusals)
     found: dict[str, dict[str, list[LatticeTable]]] = {}
     hidden: dict[str, dict[str, int]] = {}
-    scales = []
+    readable = []
     for center, said in round_.aggregates.items():
         try:
-            lattice = declared.lattice(said.scale)
+            lattice = declared.lattice(said.scale, said.resolution)
             tables = _read_groups(said, request, lattice)
         except ValueError:
             refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
             continue
-        scales.append(said.scale)
+        readable.append(said)
         for group, own in tables.items():
             placeable = [table for table in own if _can_place(table, lattice)]
             hidden.setdefault(group, {})[center] = _hidden(said, group, lattice)
@@ -191,7 +177,8 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
     wanted = request.groups if request.groups is not None else sorted(found)
     groups = {group: found.get(group, {}) for group in wanted}
     few = {group: _few_values(round_.aggregates.values(), group) for group in groups}
-    return Tables(declared.lattice(min(scales)), groups, few, hidden, tuple(refusals), 1)
+    lattice = declared.lattice(*common_facts(readable))
+    return Tables(lattice, groups, few, hidden, tuple(refusals), 1)
 
 
 def _hidden(said: LatticeTables, group: str, lattice: Lattice) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from unpooled.analyses.asking import Request, check_answered, group_label
-from unpooled.analyses.parallel import cell_table, center_scale, read_table
+from unpooled.analyses.lattice_facts import center_facts, common_facts
+from unpooled.analyses.parallel import cell_table, read_table
 from unpooled.analyses.parts import TablePart
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator, Round
@@ -47,16 +48,18 @@ def summarise_survival(
     draws: Draws,
 ) -> SurvivalTables:
     """Each group's tables of events and of censorings, or one of all its people."""
-    scale = center_scale(selection, question.variable, policy.k)
+    facts = center_facts(selection, question.variable, policy, question.horizon)
     zeros = empty_status_told(question, policy)
-    lattice = selection.cohort.declared.follow_up_lattice(scale, question.horizon)
+    declared = selection.cohort.declared
+    lattice = declared.follow_up_lattice(facts.scale, question.horizon, facts.resolution)
     cutter = _Cutter(lattice, selection.rule.k, draws, policy.moments)
     return SurvivalTables(
-        scale=scale,
+        scale=facts.scale,
         groups=tuple(
             _statuses(group, *outcome.times(group, question.horizon), cutter, zeros)
             for group in selection.groups
         ),
+        resolution=facts.resolution,
     )
 
 
@@ -161,10 +164,11 @@ def ask_arms(coordinator: Coordinator, asked: OutcomeRequest, declared: Variable
         rounds = 2
     told = coordinator.ask(SurvivalQuestion(**asked.fields, horizon=horizon), SurvivalTables)
     refusals = list(told.refusals)
-    arms, scale = _arms(coordinator.link.centers, told, declared, horizon, refusals)
+    arms, readable = _arms(coordinator.link.centers, told, declared, horizon, refusals)
     if not arms:
         check_answered(coordinator, asked.request, told, [])
-    lattice = declared.follow_up_lattice(scale, horizon)
+    facts = common_facts(readable)
+    lattice = declared.follow_up_lattice(facts.scale, horizon, facts.resolution)
     named = asked.request.groups or (EVERYBODY,)
     return ToldArms(
         asked.request,
@@ -233,24 +237,24 @@ def _arms(
     declared: Variable,
     horizon: float,
     refusals: list[tuple[str, Refusal]],
-) -> tuple[dict[str, dict[int, ArmTables]], float]:
-    """The arms by center, and the finest scale of their lattices."""
+) -> tuple[dict[str, dict[int, ArmTables]], list[SurvivalTables]]:
+    """The arms by center, and the answers that could be read."""
     arms: dict[str, dict[int, ArmTables]] = {}
-    finest = math.inf
+    readable = []
     for number, center in enumerate(centers):
         said = told.aggregates.get(center)
         if said is None:
             continue
         try:
-            lattice = declared.follow_up_lattice(said.scale, horizon)
+            lattice = declared.follow_up_lattice(said.scale, horizon, said.resolution)
             own = {group.group: _read(group, told.k[center], lattice) for group in said.groups}
         except ValueError:
             refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
             continue
-        finest = min(finest, said.scale)
+        readable.append(said)
         for group, tables in own.items():
             arms.setdefault(group, {})[number] = tables
-    return arms, finest
+    return arms, readable
 
 
 def _read(said: GroupStatuses, k: int, lattice: Lattice) -> ArmTables:

@@ -23,6 +23,7 @@ from unpooled.maths.smoothing import Curve, fit_curve
 _REPLICATES = 50  # the band's width is known to 1/√100, 10 %
 _OUTERMOST = 0.005  # the share of people left out on either side of a drawing
 _AROUND = 9  # points over which people moved by limited translation are averaged
+_MANY_VALUES = 20  # in a bin: then it matters little on which side its end falls
 _BINS = 30  # of a histogram, roughly
 _GRID: FloatArray = np.linspace(-4.0, 4.0, 161)  # normal quantiles at which a curve is drawn
 
@@ -119,7 +120,7 @@ def histogram_edges(
 ) -> FloatArray:
     """Bins of one nice width for all groups; the outer ones reach to the limits, or are open.
 
-    With a declared resolution they end halfway between possible values.
+    On coarsely rounded data they end halfway between possible values.
     """
     ends = [d.quantile([2 * _OUTERMOST, 1 - 2 * _OUTERMOST]) for d in distributions]
     low, high = min(float(e[0]) for e in ends), max(float(e[1]) for e in ends)
@@ -158,7 +159,8 @@ def _inner_edges(low: float, high: float, width: float, lattice: Lattice) -> Flo
     origin = 0.0
     if lattice.resolution is not None:
         width = lattice.resolution * max(1.0, round(width / lattice.resolution))
-        origin = lattice.resolution / 2
+        if width < _MANY_VALUES * lattice.resolution:
+            origin = lattice.resolution / 2
     first, last = np.floor((low - origin) / width), np.ceil((high - origin) / width)
     edges = origin + width * np.arange(first, last + 1)
     least = width / 4  # a sliver beside a limit, where many may stand, would dwarf all other bins

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.counted import Counted
-from unpooled.maths.lattice import Lattice, LatticeTable
+from unpooled.maths.lattice import Lattice, LatticeTable, nearest_multiples
 from unpooled.maths.placing import Placed, place
 from unpooled.maths.quantile import check_probabilities
 from unpooled.maths.shape import Shape
@@ -254,7 +254,7 @@ class Distribution:
 
     def _possible(self, x: FloatArray) -> FloatArray:
         if self.lattice.resolution is not None:
-            x = self.lattice.resolution * np.round(x / self.lattice.resolution)
+            x = nearest_multiples(x, self.lattice.resolution)
         return np.clip(x, self.lattice.lower, self.lattice.upper)
 
 

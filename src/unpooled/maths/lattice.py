@@ -16,6 +16,7 @@ from unpooled.maths.arrays import FloatArray, IntArray, read_only
 from unpooled.maths.open_cells import OpenScale
 
 STEP = 0.1  # of the scale: finer costs privacy at large centers, coarser costs precision
+WHOLE = 1e-6  # so near to a whole number is one: 0.3/0.1 is not 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,9 @@ def public_lattice(
     """
     if scale is None and resolution is None:
         raise ValueError("scale or resolution must be given, got neither")
-    if scale is not None and not 0 < scale < math.inf:
-        raise ValueError(f"scale must be positive and finite, got {scale}")
+    for name, value in (("scale", scale), ("resolution", resolution)):
+        if value is not None and not 0 < value < math.inf:
+            raise ValueError(f"{name} must be positive and finite, got {value}")
     step = resolution if scale is None else nice_number(STEP * scale)
     if resolution is not None:
         step = resolution * max(1.0, round((step or resolution) / resolution))
@@ -148,6 +150,48 @@ def one_value(low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
     array([ True, False])
     """
     return np.asarray(np.nextafter(low, np.inf) >= high)
+
+
+def usual_resolutions(scale: float) -> list[float]:
+    """Which resolutions rounded values of this scale may have, the coarsest first.
+
+    They are 1, 2 or 5 times a power of ten. What is finer than a hundredth of a step matters to
+    nobody.
+
+    Examples
+    --------
+    >>> usual_resolutions(12.0)
+    [10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01]
+    """
+    coarsest = nice_number(scale)
+    powers = range(math.floor(math.log10(coarsest)), math.floor(math.log10(coarsest)) - 4, -1)
+    usual = (nice_number(digit * 10.0**power) for power in powers for digit in (5, 2, 1))
+    return [number for number in usual if coarsest >= number >= 0.999e-3 * coarsest]
+
+
+def is_multiple(value: float, resolution: float) -> bool:
+    """Whether a number is a whole multiple, as far as its digits tell.
+
+    Examples
+    --------
+    >>> is_multiple(0.3, 0.1), is_multiple(0.35, 0.1)
+    (True, False)
+    """
+    return abs(value / resolution - round(value / resolution)) < WHOLE
+
+
+def nearest_multiples(values: FloatArray, resolution: float) -> FloatArray:
+    """The nearest possible values, with no more digits than they need.
+
+    Examples
+    --------
+    >>> nearest_multiples(np.array([0.951]), 0.01), 0.01 * 95
+    (array([0.95]), 0.9500000000000001)
+    """
+    whole = np.round(values / resolution)
+    if is_multiple(1.0, resolution):
+        return np.asarray(whole / round(1 / resolution))
+    return np.asarray(whole * resolution)
 
 
 @dataclass(frozen=True, slots=True)

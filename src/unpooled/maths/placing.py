@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.cells import Cells, with_moments
-from unpooled.maths.lattice import Lattice, LatticeTable
+from unpooled.maths.lattice import Lattice, LatticeTable, nearest_multiples
 from unpooled.maths.refilling import Points, refill
 from unpooled.maths.shape import Shape, fit_shape
 from unpooled.maths.smoothing import can_smooth
@@ -76,7 +76,7 @@ class Placed:
 
     def on_grid(self, resolution: float) -> "Placed":
         """The same at multiples of a resolution, where people share values."""
-        values = resolution * np.round(self.values / resolution)
+        values = nearest_multiples(self.values, resolution)
         shared = np.ones(len(values), dtype=np.bool_)
         scaled = np.where(self.scaled == self.values, values, self.scaled)
         return replace(self, values=values, shared=shared, scaled=scaled)

@@ -128,14 +128,16 @@ class GroupTables(Message, frozen=True):
 
 
 class LatticeTables(Message, frozen=True, tag="lattice", tag_field="say"):
-    """Each group's tables on one lattice, which `scale` and the declared variable fix.
+    """Each group's tables on one lattice: `scale`, `resolution` and the declared variable fix it.
 
     `scale` is the declared one, or else how far the variable spreads at the center, as the nearest
-    number 1, 2 or 5 times a power of ten.
+    number 1, 2 or 5 times a power of ten. `resolution` is the declared one, or else such a number
+    of which nearly all values at the center are multiples.
     """
 
     scale: float
     groups: tuple[GroupTables, ...]
+    resolution: float | None = None
 
 
 class RankedGroup(Message, frozen=True):
@@ -185,13 +187,14 @@ class GroupStatuses(Message, frozen=True):
 
 
 class SurvivalTables(Message, frozen=True, tag="survival", tag_field="say"):
-    """Each group's follow-up on one lattice; `scale` as in `LatticeTables`.
+    """Each group's follow-up on one lattice; `scale` and `resolution` as in `LatticeTables`.
 
     Times begin at 0 and end at the question's horizon, which closes the last cell.
     """
 
     scale: float
     groups: tuple[GroupStatuses, ...]
+    resolution: float | None = None
 
 
 class GroupPowers(Message, frozen=True):
