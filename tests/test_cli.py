@@ -170,6 +170,7 @@ def test_files_that_cannot_be_written(
 ) -> None:
     asked = ["describe", "crp", "--centers", *hospitals]
     assert "must end in .svg or .png" in fail(capsys, *asked, "--chart", str(tmp_path / "x.gif"))
+    assert "must end in .html" in fail(capsys, *asked, "--report", str(tmp_path / "x.pdf"))
     (tmp_path / "file").write_text("")
     assert "file" in fail(capsys, *asked, "--report", str(tmp_path / "file" / "r.html"))
     assert "folder" in fail(capsys, "table", "crp", "--centers", str(tmp_path))

@@ -21,7 +21,7 @@ def rows(seed: int = 1, n: int = 1200, shift: float = 0.3, center: float = 0.0) 
 
 
 def compare(frame: pl.DataFrame, method: str = "parallel", **settings: object) -> CompareResult:
-    fed = Federation.split(frame, center="h", **settings)  # type: ignore[arg-type]
+    fed = Federation.split(frame, center="h", seed=1, **settings)  # type: ignore[arg-type]
     return fed.compare("v", by="g", groups=("x", "y"), method=method)
 
 
@@ -63,15 +63,15 @@ def test_all_has_a_row_for_it_and_recommends_as_before() -> None:
 def test_beside_it_the_table_is_that_of_its_own_question() -> None:
     """The chain goes first: after tables on a lattice it told little, or the wrong thing."""
     frame = rows(n=700)
-    both = {test.method: test.p_value for test in compare(frame, "all", k=25, seed=1).methods}
-    assert both["table"] == compare(frame, "table", k=25, seed=1).p_value
+    both = {test.method: test.p_value for test in compare(frame, "all", k=25).methods}
+    assert both["table"] == compare(frame, "table", k=25).p_value
     assert np.log10(both["parallel"]) == pytest.approx(
-        np.log10(compare(frame, k=25, seed=1).p_value), abs=0.4
+        np.log10(compare(frame, k=25).p_value), abs=0.4
     )
 
 
 def test_a_report_after_it_does_not_ask_the_chain() -> None:
-    whole = compare(rows(n=700), k=25, seed=1).whole()
+    whole = compare(rows(n=700), k=25).whole()
     assert [t.method for t in whole.methods] == ["weighted", "sum", "fisher", "parallel"]
 
 
@@ -183,3 +183,6 @@ def test_random_effects_widen_where_centers_differ() -> None:
     assert result.random.mean.high - result.random.mean.low > 2 * (
         result.effect.high - result.effect.low
     )
+    datasets = result.forest().to_dict()["datasets"].values()
+    drawn = [row["center"] for rows in datasets for row in rows if "center" in row]
+    assert drawn == ["A", "B", "C", "D", "all centers", "random effects"]

@@ -31,7 +31,7 @@ def rows(seed: int = 1, n: int = 1500) -> pl.DataFrame:
 
 def federation(frame: pl.DataFrame | None = None, **settings: object) -> Federation:
     data = rows() if frame is None else frame
-    return Federation.split(data, center="h", **settings)  # type: ignore[arg-type]
+    return Federation.split(data, center="h", seed=1, **settings)  # type: ignore[arg-type]
 
 
 def quantiles(fed: Federation, *args: object, **settings: object) -> QuantilesResult:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from unpooled.report.page import check_page_file
+
 Value = Annotated[str, typer.Argument(help="The variable to analyse.", show_default=False)]
 Centers = Annotated[
     list[str] | None,
@@ -46,8 +48,18 @@ PerPerson = Annotated[
 LedgerFolder = Annotated[
     Path | None, typer.Option("--ledger", help="A folder for the centers' ledgers and keys.")
 ]
+
+
+def _page_file(path: Path | None) -> Path | None:
+    """Checked before anybody is asked."""
+    return None if path is None else check_page_file(path)
+
+
 Report = Annotated[
-    Path | None, typer.Option(help="Write a report to one HTML file that needs no network.")
+    Path | None,
+    typer.Option(
+        help="Write a report to one HTML file that needs no network.", callback=_page_file
+    ),
 ]
 Values = Annotated[
     list[str], typer.Argument(help="The variables to analyse, one or several.", show_default=False)

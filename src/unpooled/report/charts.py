@@ -1,6 +1,6 @@
 """Charts by Altair, from plain numbers. They work in notebooks, in the report and as files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,14 +124,16 @@ def means(
 
 
 def forest(
-    rows: Sequence[tuple[str, int, Interval]], overall: Interval | None, title: str
+    rows: Sequence[tuple[str, int, Interval]],
+    title: str,
+    overall: Mapping[str, Interval] | None = None,
 ) -> "altair.TopLevelMixin":
-    """A forest plot: an interval a row, the size of the point by people, the overall one below."""
+    """A forest plot: an interval a row, the size of the point by people, overall ones below."""
     import altair as alt
 
     shown = [(name, people, interval, False) for name, people, interval in rows]
-    if overall is not None:
-        shown.append(("all centers", sum(n for _, n, _ in rows), overall, True))
+    everybody = sum(people for _, people, _ in rows)
+    shown += [(name, everybody, interval, True) for name, interval in (overall or {}).items()]
     data = inline(
         [
             {

@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unpooled.errors import InputError
 from unpooled.report.html import Html
 
 if TYPE_CHECKING:
@@ -85,9 +86,17 @@ def svg(chart: "altair.TopLevelMixin") -> str:
     return str(vl_convert.vegalite_to_svg(chart.to_json()))
 
 
+def check_page_file(path: str | Path) -> Path:
+    """The file of a page; its name must say what it is."""
+    file = Path(path)
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"a report's file must end in .html, got {str(path)!r}")
+    return file
+
+
 def write(path: str | Path, markup: str) -> Path:
     """Write a page to a file."""
-    file = Path(path)
+    file = check_page_file(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(markup, encoding="utf-8")
     return file

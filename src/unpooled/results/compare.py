@@ -152,15 +152,15 @@ class CompareResult:
         return stacked(self.whole().sections())
 
     def forest(self) -> "altair.TopLevelMixin":
-        """The forest plot: the effect at each center and overall."""
+        """The forest plot: the effect at each center, overall, and where centers differ."""
         from unpooled.report.charts import forest
 
         rows = [(c.center, c.ranks.n_x + c.ranks.n_y, c.effect) for c in self.centers]
-        return forest(
-            rows,
-            self.effect,
-            f"P({self.groups[1]} > {self.groups[0]}), {self.record.label(self.value)}",
-        )
+        overall = {} if self.effect is None else {"all centers": self.effect}
+        if self.random is not None:
+            overall["random effects"] = self.random.mean
+        title = f"P({self.groups[1]} > {self.groups[0]}), {self.record.label(self.value)}"
+        return forest(rows, title, overall)
 
     def sections(self) -> list[Section]:
         """The parts of a report: the comparison and, where there is a table, what it shows."""

@@ -217,7 +217,7 @@ class GroupsResult:
         from unpooled.report.charts import forest
 
         rows = [(p.label, p.people, p.effect) for p in self.pairs if p.effect is not None]
-        return forest(rows, None, f"probability, {self.record.label(self.value)}")
+        return forest(rows, f"probability, {self.record.label(self.value)}")
 
     def sections(self) -> list[Section]:
         """The parts of a report: the comparison and, where there is a table, what it shows."""

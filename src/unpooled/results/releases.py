@@ -158,7 +158,7 @@ def aggregate_sentence(aggregate: Aggregate) -> str:
             groups = ", ".join(
                 f"{g.group} {sum(g.counts)} in {len(g.counts)} pools" for g in aggregate.groups
             )
-            return f"{len(aggregate.splits)} new edges: {groups}"
+            return f"{count(len(aggregate.splits), 'new edge')}: {groups}"
         case Ranks():
             return f"x {aggregate.n_x}, y {aggregate.n_y}, U {number(aggregate.u)}"
         case LatticeTables():

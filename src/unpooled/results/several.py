@@ -167,7 +167,7 @@ class SeveralComparisons(Comparisons[CompareResult]):
             if r.effect is not None
         ]
         x, y = self.results[0].groups
-        return forest(rows, None, f"P({y} > {x})")
+        return forest(rows, f"P({y} > {x})")
 
     def columns(self) -> tuple[list[str], list[list[str]]]:
         """A row a variable."""
