@@ -124,7 +124,8 @@ def cells(
         values=(8, *blank),
         dominated=(False, *blank),
     )
-    return LatticeTables(scale=scale, groups=(GroupTables(group=group, tables=(table,)),))
+    groups = (GroupTables(group=group, tables=(table,)),)
+    return LatticeTables(scale=scale, groups=groups, lower=0.0)
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,16 @@ def test_the_resolution_of_rounded_values_is_found(
     assert source.resolution("v", usual, 10) == found
 
 
+def test_digits_tell_whether_values_are_multiples() -> None:
+    usual = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01]
+    tenths = np.round(np.random.default_rng(1).normal(120, 15, 300), 1)
+    single, huge = pl.Series("v", tenths, pl.Float32), pl.Series("v", 1e9 + tenths)
+    assert open_source(single.to_frame()).resolution("v", usual, 10) == 0.1
+    assert open_source(huge.to_frame()).resolution("v", usual, 10) in (0.1, None)
+    lost = pl.Series("v", 1e16 + tenths)
+    assert open_source(lost.to_frame()).resolution("v", usual, 10) is None
+
+
 def test_people_decide_on_the_resolution_and_not_their_rows() -> None:
     rows = pl.DataFrame(
         {"v": [*map(float, range(100)), *[1.5] * 30], "who": [*range(100), *[7] * 30]}

@@ -37,6 +37,8 @@ def judge_lattice(
 ) -> None:
     """Raise GateError unless every table may leave."""
     _judge_facts(said, declared)
+    if (said.lower, said.upper) != (declared.lower, declared.upper):
+        raise GateError("the limits of a lattice must be the declared ones")
     lattice = declared.lattice(said.scale, said.resolution)
     k, moments = k_in_force(question, policy), moments_in_force(question, policy)
     if len({group.group for group in said.groups}) < len(said.groups):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _BINS, _FINE_ENOUGH = 1024, 32  # bins to find quartiles in; bins that must lie between them
 _SOME_ROWS = 1000  # that are looked at first
+_SINGLE, _DOUBLE = 2.0**-23, 2.0**-52  # the last digit of 1, in the precision of a column
+_UNCLEAR = 0.05  # where digits tell less than this part of a unit, nothing is a multiple
 
 Column = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
@@ -68,6 +70,8 @@ class Source:
         self._spreads: dict[tuple[str, int], float] = {}
         self._resolutions: dict[tuple[object, ...], float | None] = {}
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        self._filled: dict[str, int] = {}
+        self._single = {row[0] for row in described if row[1] == "FLOAT"}
         self.kinds: Mapping[str, Kind] = {row[0]: _kind(row[1]) for row in described}
 
     def fetch(self, sql: str, parameters: Sequence[object] = ()) -> dict[str, Column]:
@@ -160,6 +164,13 @@ class Source:
             self._spreads[variable, least] = high - low
         return self._spreads[variable, least]
 
+    def filled(self, variable: str) -> int:
+        """How many rows have a value."""
+        if variable not in self._filled:
+            value = f"nullif(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"
+            self._filled[variable] = self.rows(f"SELECT count({value}) FROM {self.relation}")[0][0]
+        return self._filled[variable]
+
     def resolution(
         self, variable: str, usual: Sequence[float], least: int, person: str | None = None
     ) -> float | None:
@@ -174,20 +185,14 @@ class Source:
             rows = f"SELECT {value} AS v, {who} AS who FROM {self.relation}"
             some = f"SELECT * FROM ({rows}) WHERE v IS NOT NULL LIMIT {_SOME_ROWS}"
             people = "*" if person is None else "DISTINCT who"
-            left = self._multiples(some, people, usual, least)  # of most columns none is left
-            left = self._multiples(rows, people, left, least)
-            self._resolutions[key] = left[0] if left else None
+            digit = _SINGLE if variable in self._single else _DOUBLE
+            off = [(r, f"count({people}) FILTER ({_no_multiple(r, digit)})") for r in usual]
+            for looked_at in (some, rows):  # after some rows of most columns none is left
+                if off:
+                    counted = self.rows(f"SELECT {', '.join(n for _, n in off)} FROM ({looked_at})")
+                    off = [told for told, n in zip(off, counted[0], strict=True) if n < least]
+            self._resolutions[key] = off[0][0] if off else None
         return self._resolutions[key]
-
-    def _multiples(self, rows: str, people: str, usual: Sequence[float], least: int) -> list[float]:
-        """Of which numbers the values v of a query are multiples, but for fewer than so many."""
-        if not usual:
-            return []
-        others = ", ".join(
-            f"count({people}) FILTER (abs(v / {r!r} - round(v / {r!r})) >= {WHOLE})" for r in usual
-        )
-        found = self.rows(f"SELECT {others} FROM ({rows})")[0]
-        return [r for r, off in zip(usual, found, strict=True) if off < least]
 
     def _quartiles(self, column: str) -> tuple[float, float]:
         """The quartiles of the values v of a query, to a part of their distance.
@@ -232,6 +237,13 @@ class Source:
             part = f"(SELECT * FROM {self.relation} WHERE {label} = {literal})"
             parts[name] = self.derived(part)
         return parts
+
+
+def _no_multiple(resolution: float, digit: float) -> str:
+    """SQL for whether v is no multiple, as far as its digits tell."""
+    ratio, unclear = f"(v / {resolution!r})", f"{digit!r} * abs(v / {resolution!r})"
+    near = f"abs({ratio} - round({ratio})) < greatest({WHOLE!r}, {unclear})"
+    return f"NOT ({near} AND {unclear} < {_UNCLEAR!r})"
 
 
 def _kind(sql_type: str) -> Kind:

@@ -70,7 +70,9 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         """
         if self.resolution is not None or found is None:
             return public_lattice(scale, self.resolution, self.lower, self.upper, self.atoms)
-        return public_lattice(scale, found, self.lower, self.upper, self._marks)
+        limits = (limit for limit in (self.lower, self.upper) if limit is not None)
+        atoms = {*self.atoms, *(limit for limit in limits if is_multiple(limit, found))}
+        return public_lattice(scale, found, self.lower, self.upper, sorted(atoms))
 
     def follow_up_lattice(
         self, scale: float, horizon: float, found: float | None = None
@@ -82,25 +84,19 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         >>> Variable().follow_up_lattice(14, 60.0).atoms
         (0.0, 60.0)
         """
-        atoms = sorted({atom for atom in self.atoms if 0 <= atom < horizon} | {horizon})
+        atoms = sorted({atom for atom in self.atoms if 0 < atom < horizon} | {0.0, horizon})
         return public_lattice(scale, self.resolution or found, 0.0, horizon, atoms)
 
     def may_have(self, resolution: float, horizon: float | None = None) -> bool:
-        """Whether the declared facts, and a horizon, are multiples of this resolution.
+        """Whether atoms, and a horizon, are multiples of this resolution.
 
         Examples
         --------
-        >>> Variable(lower=0.5).may_have(1), Variable(lower=0.5).may_have(0.1)
+        >>> Variable(atoms=(0.5,)).may_have(1), Variable(atoms=(0.5,)).may_have(0.1)
         (False, True)
         """
-        ends = () if horizon is None else (horizon,)
-        return all(is_multiple(mark, resolution) for mark in (*self._marks, *ends))
-
-    @property
-    def _marks(self) -> tuple[float, ...]:
-        """Atoms, and limits: many people may stand there too."""
-        limits = (limit for limit in (self.lower, self.upper) if limit is not None)
-        return tuple(sorted({*self.atoms, *limits}))
+        stands = self.atoms if horizon is None else (*self.atoms, horizon)
+        return all(is_multiple(value, resolution) for value in stands)
 
 
 def _number(name: str, value: float) -> float:

@@ -171,6 +171,7 @@ def cells(
     edges: tuple[float, ...] = (1.0, 2.0, 4.0),
     scale: float = 2.0,
     resolution: float | None = None,
+    lower: float | None = 0.0,
     **told: tuple[Any, ...],
 ) -> LatticeTables:
     """Tables on the lattice of tenths of 2, from 0 on; units: 1/50 of outer cells, 1/10 of inner.
@@ -181,7 +182,7 @@ def cells(
     columns = dict.fromkeys(("means", "sds", "values", "dominated"), nothing)
     table = CellTable(edges=edges[: len(counts) - 1], counts=counts, **{**columns, **told})
     groups = (GroupTables(group="all", tables=(table,)),)
-    return LatticeTables(scale=scale, groups=groups, resolution=resolution)
+    return LatticeTables(scale=scale, groups=groups, resolution=resolution, lower=lower)
 
 
 def first_cell(mean: float | None, sd: float | None, values: int = 8, one: bool = False) -> Any:
@@ -320,9 +321,14 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (LATTICE, cells(10, 10, **first_cell(77.1, 0.0, values=0)), "lie in its cell"),
     (LATTICE, cells(10, 10, **first_cell(0.5, None, values=123)), "counted up to 8"),
     (LATTICE, cells(10, 10, **first_cell(0.5, None, values=-5)), "counted up to 8"),
-    (LATTICE, LatticeTables(scale=2.0, groups=cells(10, 10).groups * 2), "told once"),
+    (LATTICE, LatticeTables(scale=2.0, lower=0.0, groups=cells(10, 10).groups * 2), "told once"),
     (LATTICE, cells(10, 10, **first_cell(0.5, -0.02)), "finite"),
-    (LATTICE, LatticeTables(scale=2.0, groups=(GroupTables(group="all", tables=()),)), "a table"),
+    (
+        LATTICE,
+        LatticeTables(scale=2.0, lower=0.0, groups=(GroupTables(group="all", tables=()),)),
+        "a table",
+    ),
+    (LATTICE, cells(10, 10, lower=None), "the declared ones"),
     (SizesQuestion(variable="los"), Sizes(sizes=(Size(group="all", n=9),)), "at least 10"),
     (SizesQuestion(variable="los", k=20), Sizes(sizes=(Size(group="all", n=19),)), "at least 20"),
     (SizesQuestion(variable="los"), Sizes(sizes=(Size(group="all", n=-10),)), "at least 10"),
@@ -429,8 +435,8 @@ def test_all_moments_leave_only_where_the_policy_says_so() -> None:
 
 def test_a_declared_scale_fixes_the_lattice() -> None:
     door = gate(los=Variable(scale=3.0, atoms=(0.0,)))
-    inside = cells(10, 10, edges=(0.4,), scale=3.0)
-    sides = cells(10, 10, 10, edges=(-5e-324, 0.0), scale=3.0)  # an atom's two sides
+    inside = cells(10, 10, edges=(0.4,), scale=3.0, lower=None)
+    sides = cells(10, 10, 10, edges=(-5e-324, 0.0), scale=3.0, lower=None)  # an atom's two sides
     for said in (inside, sides):
         door.release(LATTICE, answer(aggregate=said), proposal(LATTICE, said))
     with pytest.raises(GateError, match="declared scale"):

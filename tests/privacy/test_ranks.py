@@ -91,6 +91,18 @@ def test_any_counts_may_have_been_aimed_at() -> None:
             assert ranks.tolist() == aimed.tolist()
 
 
+@pytest.mark.parametrize("fewer", [0, 1])
+@pytest.mark.parametrize("n", [*range(20, 80), 98, 118, 698])
+def test_any_number_below_an_edge_may_have_been_aimed_at(n: int, fewer: int) -> None:
+    """Cells are joined too. Where ranges left gaps, a number in one of them told who moved."""
+    least, most = (
+        cutting._ranks(np.arange(float(n)), K, fewer, lambda _, number, at=at: np.full(number, at))  # type: ignore[misc]
+        for at in (0.0, 1 - 1e-9)
+    )
+    aimed = {rank for low, high in zip(least, most, strict=True) for rank in range(low, high + 1)}
+    assert aimed == set(range(K, n - K + 1))
+
+
 def test_ranks_leave_k_people_in_each_cell_and_are_the_same_for_the_same_people() -> None:
     for n in (20, 21, 56, 307, 5000):
         values = np.random.default_rng(n).normal(size=n)

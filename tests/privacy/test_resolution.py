@@ -50,3 +50,8 @@ def test_no_choice_of_people_moves_the_resolution() -> None:
 def test_means_of_several_rows_have_no_resolution() -> None:
     assert found([*WEEKS], per_person="max") == 1.0
     assert found([*WEEKS], per_person="mean") is None
+
+
+def test_few_people_who_are_even_by_chance_do_not_halve_the_grid() -> None:
+    ages = np.random.default_rng(2).integers(20, 90, (40, 22)).astype(float)
+    assert {found(list(own)) for own in ages} == {1.0}

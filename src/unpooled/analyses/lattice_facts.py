@@ -4,6 +4,7 @@ Both are those of the whole column, so that no choice of people moves the lattic
 5 times a power of ten, so that they tell nothing about one person.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,9 @@ from unpooled.cohort import Selection
 from unpooled.maths.lattice import is_multiple, nice_number, usual_resolutions
 from unpooled.messages import LatticeTables, SurvivalTables
 from unpooled.policy import Policy
+from unpooled.variables import Variable
 
+_MANY = 5  # K people: of 50, 41 are even by chance in one of a million columns
 _NORMAL = 1.349  # the middle half of a normal distribution, in standard deviations
 
 
@@ -28,27 +31,38 @@ def center_facts(
     """What is declared or, where it is not, found in the center's column.
 
     Fewer than K people may have other values than multiples of the resolution; means of several
-    rows have none. K is the policy's own, which no question moves.
+    rows have none. K is the policy's own, which no question moves. Of few people half may be even
+    by chance, so theirs is a power of ten. A horizon, where all stand who are followed up longer,
+    must be a multiple too.
     """
     declared, source = selection.cohort.declared, selection.cohort.source
     scale = declared.scale or _scale(source.spread(variable, 2 * policy.k))
     if declared.resolution is not None or policy.per_person == "mean":
         return LatticeFacts(scale, declared.resolution)
     usual = [number for number in usual_resolutions(scale) if declared.may_have(number, horizon)]
-    found = source.resolution(variable, usual, policy.k, policy.person)
-    if found is not None and not source.spread(variable, 2 * policy.k):
-        found = None  # nearly all share one value, which says nothing
-    return LatticeFacts(scale, found)
+    if source.filled(variable) < _MANY * policy.k:
+        usual = [number for number in usual if is_multiple(math.log10(number), 1.0)]
+    return LatticeFacts(scale, source.resolution(variable, usual, policy.k, policy.person))
 
 
 def _scale(spread: float) -> float:
     return nice_number(spread / _NORMAL) if spread > 0 else 1.0
 
 
-def common_facts(said: Sequence[LatticeTables | SurvivalTables]) -> LatticeFacts:
-    """The finest scale of all, and the finest resolution if everything is a multiple of it."""
+def common_facts(
+    said: Sequence[LatticeTables | SurvivalTables], declared: Variable
+) -> LatticeFacts:
+    """The finest scale of all, and the coarsest number of which everybody's values are multiples.
+
+    A center that found none is believed to have the one that the analyst declared.
+    """
     scale = min(tables.scale for tables in said)
-    numbers = [tables.resolution for tables in said if tables.resolution is not None]
-    if len(numbers) < len(said) or not all(is_multiple(n, min(numbers)) for n in numbers):
+    told = [tables.resolution or declared.resolution for tables in said]
+    numbers = [number for number in told if number is not None]
+    if len(numbers) < len(told):
         return LatticeFacts(scale, None)
-    return LatticeFacts(scale, min(numbers))
+    finest = min(numbers)
+    for number in (finest, *usual_resolutions(finest)):
+        if all(is_multiple(own, number) for own in numbers):
+            return LatticeFacts(scale, number)
+    return LatticeFacts(scale, None)

@@ -1,7 +1,7 @@
 """The parallel round: every center's own tables on a public lattice, all at the same time."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isinf, isnan, nan
 
 import numpy as np
@@ -14,7 +14,7 @@ from unpooled.coordinator import Coordinator
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cutting import Draws, lattice_table, table_at
 from unpooled.maths.distribution import Distribution, smooth
-from unpooled.maths.lattice import Lattice, LatticeTable
+from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 from unpooled.maths.placing import place
 from unpooled.maths.telling import dominated, telling_cells
@@ -62,6 +62,8 @@ def summarise_lattice(
             for group in selection.groups
         ),
         resolution=facts.resolution,
+        lower=selection.cohort.declared.lower,
+        upper=selection.cohort.declared.upper,
     )
 
 
@@ -124,6 +126,7 @@ class Tables:
     # lie in cells of so few values that their means were withheld
     hidden: Mapping[str, Mapping[str, int]]  # group → center → how many are told of by a table that
     # does not say where they are
+    unplaced: Mapping[str, Mapping[str, int]]  # the same, of outer cells: not where beyond an edge
     refusals: tuple[tuple[str, Refusal], ...]
     rounds: int
 
@@ -155,10 +158,11 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
     refusals = list(round_.refusals)
     found: dict[str, dict[str, list[LatticeTable]]] = {}
     hidden: dict[str, dict[str, int]] = {}
+    unplaced: dict[str, dict[str, int]] = {}
     readable = []
     for center, said in round_.aggregates.items():
         try:
-            lattice = declared.lattice(said.scale, said.resolution)
+            lattice = public_lattice(said.scale, said.resolution, said.lower, said.upper)
             tables = _read_groups(said, request, lattice)
         except ValueError:
             refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
@@ -167,6 +171,7 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
         for group, own in tables.items():
             placeable = [table for table in own if _can_place(table, lattice)]
             hidden.setdefault(group, {})[center] = _hidden(said, group, lattice)
+            unplaced.setdefault(group, {})[center] = _unplaced(said, group)
             if len(placeable) < len(own):
                 named = None if request.by is None else group
                 refusals.append((center, Refusal(reason=Reason.FEW_CELLS, name=named)))
@@ -177,8 +182,26 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
     wanted = request.groups if request.groups is not None else sorted(found)
     groups = {group: found.get(group, {}) for group in wanted}
     few = {group: _few_values(round_.aggregates.values(), group) for group in groups}
-    lattice = declared.lattice(*common_facts(readable))
-    return Tables(lattice, groups, few, hidden, tuple(refusals), 1)
+    everything = [table for own in found.values() for tables in own.values() for table in tables]
+    lattice = _common_lattice(readable, declared, everything)
+    return Tables(lattice, groups, few, hidden, unplaced, tuple(refusals), 1)
+
+
+def _common_lattice(
+    said: Sequence[LatticeTables], declared: Variable, tables: Sequence[LatticeTable]
+) -> Lattice:
+    """One for all centers: with the loosest limits, and a resolution unless values are exact."""
+    facts = common_facts(said, declared)
+    exact = all((table.sds == 0).all() for table in tables)
+    lowers = [one.lower for one in said if one.lower is not None]
+    uppers = [one.upper for one in said if one.upper is not None]
+    return public_lattice(
+        facts.scale,
+        None if exact else facts.resolution,
+        min(lowers) if len(lowers) == len(said) else None,
+        max(uppers) if len(uppers) == len(said) else None,
+        declared.atoms,
+    )
 
 
 def _hidden(said: LatticeTables, group: str, lattice: Lattice) -> int:
@@ -195,6 +218,13 @@ def _hidden(said: LatticeTables, group: str, lattice: Lattice) -> int:
         and not any(mean is not None for mean in table.means)
         and any(values in range(1, MEAN_NEEDS) for values in table.values)
     )
+
+
+def _unplaced(said: LatticeTables, group: str) -> int:
+    """How many of a group are in outer cells of so few values that their means were withheld."""
+    tables = [table for told in said.groups if told.group == group for table in told.tables]
+    outer = [(table, cell) for table in tables for cell in {0, len(table.counts) - 1}]
+    return sum(t.counts[c] for t, c in outer if t.values[c] in range(1, MEAN_NEEDS))
 
 
 def _few_values(said: Iterable[LatticeTables], group: str) -> tuple[bool, bool]:
@@ -224,7 +254,11 @@ def _read_groups(
     asked = (EVERYBODY,) if request.by is None else request.groups
     if asked is not None and not {group.group for group in said.groups} <= set(asked):
         raise ValueError("the center answered for groups that were not asked for")
-    return {group.group: [read_table(t, lattice) for t in group.tables] for group in said.groups}
+    found = {group.group: [read_table(t, lattice) for t in group.tables] for group in said.groups}
+    if said.resolution is None:
+        return found
+    between = LatticeTable.between_values
+    return {group: [between(t, said.resolution) for t in own] for group, own in found.items()}
 
 
 def read_table(said: CellTable, lattice: Lattice) -> LatticeTable:
@@ -234,8 +268,9 @@ def read_table(said: CellTable, lattice: Lattice) -> LatticeTable:
         np.array(said.counts),
         np.array([nan if mean is None else mean for mean in said.means]),
         np.array([nan if sd is None else sd for sd in said.sds]),
-        lattice.step,
+        limits=(lattice.lower, lattice.upper),
     )
+    table = replace(table, scale=lattice.open_scale(table.edges))
     limits = lattice.limits(table.edges)
     if np.any(np.diff(limits) < 0):
         raise ValueError("cells must lie within the declared limits")

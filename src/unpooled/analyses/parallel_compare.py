@@ -1,6 +1,6 @@
 """The Mann-Whitney test of everybody, as if pooled: the centers' ranks, and a parallel round."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from unpooled.results.pooled import PooledComparison
 from unpooled.variables import Variable
 
 _MOST_HIDDEN = 0.05  # share of a group that may be anywhere in a wide cell
+_MOST_UNPLACED = 0.25  # and anywhere beyond an edge: of scores from 1 to 5 it is a half or more
 
 
 def run_pooled(
@@ -34,10 +35,11 @@ def run_pooled(
     x, y = request.groups or ("", "")
     if not tables.of(x) or not tables.of(y):
         return None
-    _refuse_hidden(tables, (x, y))
     centers = list(dict.fromkeys((*tables.groups[x], *tables.groups[y])))
-    placed = [_placed(tables, group, centers) for group in (x, y)]
     own = [_own(ranks.get(center), tables, center, (x, y)) for center in centers]
+    ranked = {center for center, told in zip(centers, own, strict=True) if told is not None}
+    _refuse_hidden(tables, (x, y), ranked)
+    placed = [_placed(tables, group, centers) for group in (x, y)]
     together = cross_center(placed[0], placed[1], own)
     differ = together.statistics.variance > 0  # not everybody has the same value
     test = together.test(alternative)
@@ -49,17 +51,19 @@ def run_pooled(
     )
 
 
-def _refuse_hidden(tables: Tables, groups: tuple[str, str]) -> None:
+def _refuse_hidden(tables: Tables, groups: tuple[str, str], ranked: Set[str]) -> None:
     """Raise where tables do not say where many people of a group are.
 
     Whether few values are told depends on the values: what is withheld would look like an effect.
+    At centers whose ranks are exact, these say what outer cells do not.
     """
     for group in groups:
-        hidden = tables.hidden[group]
         people = sum(table.people for table in tables.of(group))
-        if sum(hidden.values()) > _MOST_HIDDEN * people:
-            reason = Refusal(reason=Reason.FEW_VALUES, name=group)
-            refuse((center, reason) for center, people in hidden.items() if people)
+        unplaced = {c: n for c, n in tables.unplaced[group].items() if c not in ranked}
+        for found, most in ((tables.hidden[group], _MOST_HIDDEN), (unplaced, _MOST_UNPLACED)):
+            if sum(found.values()) > most * people:
+                reason = Refusal(reason=Reason.FEW_VALUES, name=group)
+                refuse((center, reason) for center, people in found.items() if people)
 
 
 def _placed(tables: Tables, group: str, centers: Sequence[str]) -> Placed:

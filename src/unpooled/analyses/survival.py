@@ -167,8 +167,8 @@ def ask_arms(coordinator: Coordinator, asked: OutcomeRequest, declared: Variable
     arms, readable = _arms(coordinator.link.centers, told, declared, horizon, refusals)
     if not arms:
         check_answered(coordinator, asked.request, told, [])
-    facts = common_facts(readable)
-    lattice = declared.follow_up_lattice(facts.scale, horizon, facts.resolution)
+    facts = common_facts(readable, declared)
+    lattice = _follow_up_lattice(facts.scale, facts.resolution, horizon, declared)
     named = asked.request.groups or (EVERYBODY,)
     return ToldArms(
         asked.request,
@@ -231,6 +231,13 @@ def _agree(
     return asked, horizon
 
 
+def _follow_up_lattice(
+    scale: float, resolution: float | None, horizon: float, declared: Variable
+) -> Lattice:
+    """With the resolution that centers tell, not the analyst's own."""
+    return Variable(atoms=declared.atoms).follow_up_lattice(scale, horizon, resolution)
+
+
 def _arms(
     centers: Sequence[str],
     told: Round[SurvivalTables],
@@ -246,7 +253,7 @@ def _arms(
         if said is None:
             continue
         try:
-            lattice = declared.follow_up_lattice(said.scale, horizon, said.resolution)
+            lattice = _follow_up_lattice(said.scale, said.resolution, horizon, declared)
             own = {group.group: _read(group, told.k[center], lattice) for group in said.groups}
         except ValueError:
             refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))

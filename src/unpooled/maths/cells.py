@@ -1,7 +1,7 @@
 """The cells of all centers' tables side by side, and how many pseudo-people stand for each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -36,14 +36,15 @@ class Cells:
         """The cells of these tables, center by center."""
         if not tables:
             raise ValueError("tables must come from at least one center, got none")
-        lower, upper = [lattice.lower], [lattice.upper]
-        low = np.concatenate([part for table in tables for part in (lower, table.edges)])
-        high = np.concatenate([part for table in tables for part in (table.edges, upper)])
+        own = [table.limits or (lattice.lower, lattice.upper) for table in tables]
+        ends = list(zip(tables, own, strict=True))
+        low = np.concatenate([np.append(lower, table.edges) for table, (lower, _) in ends])
+        high = np.concatenate([np.append(table.edges, upper) for table, (_, upper) in ends])
         count = np.concatenate([table.counts for table in tables])
         mean = np.concatenate([table.means for table in tables])
         sd = np.concatenate([table.sds for table in tables])
         center = np.repeat(np.arange(len(tables)), [len(table.counts) for table in tables])
-        scales = [replace(lattice, step=table.step).open_scale(table.edges) for table in tables]
+        scales = [table.scale or lattice.open_scale(table.edges) for table in tables]
         limit = np.concatenate([scale.limit for scale in scales])
         unit = np.concatenate([scale.unit for scale in scales])
         scale = OpenScale(limit, np.where(sd == 0, np.nan, unit))  # one value is told as it is

@@ -2,8 +2,8 @@
 
 After how many people a boundary comes is the center's secret. Were it public, then where b people
 lie below a boundary that was aimed behind the r-th, |b − r| of them would lie within half a step
-of it. So each cell gets K people, and the others are dealt by chance: whatever counts are told,
-the boundaries may have been aimed just there.
+of it. So each cell gets K people, and the others are dealt by chance: whatever number of people is
+told below a boundary, it may have been aimed just there.
 """
 
 import math
@@ -109,7 +109,7 @@ def table_at(
         means[cell], sds[cell] = told(own, scale.at(cell), k)
     if nowhere(edges, lattice) and sds[0] != 0:
         means[0] = sds[0] = np.nan
-    return LatticeTable(edges, counts, *rounded(edges, lattice, means, sds), lattice.step)
+    return LatticeTable(edges, counts, *rounded(edges, lattice, means, sds), scale)
 
 
 def _check(values: FloatArray, lattice: Lattice, k: int, moments: Moments, least: int) -> None:
@@ -131,7 +131,8 @@ def _ranks(values: FloatArray, k: int, fewer: int, draws: Draws) -> IntArray:
     One of three sorted draws makes Dirichlet's shares: each way to deal the others can happen.
     """
     n = len(values)
-    cells = min(max(int(n / (_ROOM * k)) - fewer, 2), n // k, _MOST_CELLS)
+    free = max((n + 1) // k - 1, 2)  # with K − 1 to deal, each number of people can be aimed at
+    cells = min(max(int(n / (_ROOM * k)) - fewer, 2), free, n // k, _MOST_CELLS)
     even = np.arange(1, cells) * n // cells
     drawn = np.sort(draws(np.concatenate(([n, k], values[even])), _EVENLY * cells - 1))
     others = np.floor(drawn[_EVENLY - 1 :: _EVENLY] * (n - cells * k + 1))

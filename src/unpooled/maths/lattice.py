@@ -7,7 +7,7 @@ outer cells are open, or end at limits that were declared. How people are cut in
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -174,10 +174,11 @@ def is_multiple(value: float, resolution: float) -> bool:
 
     Examples
     --------
-    >>> is_multiple(0.3, 0.1), is_multiple(0.35, 0.1)
-    (True, False)
+    >>> is_multiple(0.3, 0.1), is_multiple(0.35, 0.1), is_multiple(1.7e308, 0.1)
+    (True, False, False)
     """
-    return abs(value / resolution - round(value / resolution)) < WHOLE
+    ratio = value / resolution
+    return math.isfinite(ratio) and abs(ratio - round(ratio)) < WHOLE
 
 
 def nearest_multiples(values: FloatArray, resolution: float) -> FloatArray:
@@ -188,7 +189,7 @@ def nearest_multiples(values: FloatArray, resolution: float) -> FloatArray:
     >>> nearest_multiples(np.array([0.951]), 0.01), 0.01 * 95
     (array([0.95]), 0.9500000000000001)
     """
-    whole = np.round(values / resolution)
+    whole = np.round(values / resolution) + 0.0  # no -0.0
     if is_multiple(1.0, resolution):
         return np.asarray(whole / round(1 / resolution))
     return np.asarray(whole * resolution)
@@ -199,14 +200,16 @@ class LatticeTable:
     """What one center tells of one group; cell b is (edges[b−1], edges[b]], the outer ones open.
 
     Means and SDs (with n) are NaN where they are not told; those of an open cell are on a scale of
-    its own (`open_cells`), but for one value that all its people share. `step` is the lattice's.
+    its own (`open_cells`), but for one value that all its people share. Scale and outer limits are
+    those of the center's lattice; where they are not given, of the one that all tables are put on.
     """
 
     edges: FloatArray
     counts: IntArray
     means: FloatArray
     sds: FloatArray
-    step: float = 1.0
+    scale: OpenScale | None = None
+    limits: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         counts = np.array(self.counts, dtype=np.int64)
@@ -226,3 +229,18 @@ class LatticeTable:
     def people(self) -> int:
         """How many people the table speaks for."""
         return int(self.counts.sum())
+
+    def between_values(self, resolution: float) -> "LatticeTable":
+        """The same with edges halfway between possible values; moments stay on their scale.
+
+        A boundary of the chain lies anywhere between two of them.
+
+        Examples
+        --------
+        >>> table = LatticeTable(np.array([2.9, 5.5]), [10, 10, 10], [np.nan] * 3, [np.nan] * 3)
+        >>> table.between_values(1.0).edges
+        array([2.5, 5.5])
+        """
+        half = resolution * (np.floor(self.edges / resolution + WHOLE) + 0.5)
+        moved = np.where(np.abs(half - self.edges) > WHOLE * resolution, half, self.edges)
+        return replace(self, edges=moved) if np.all(np.diff(moved) > 0) else self

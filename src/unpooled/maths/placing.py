@@ -191,11 +191,11 @@ def _open_cell(cells: Cells, i: int) -> FloatArray:
     scale = cells.scale.at(i)
     if math.isnan(mean):
         excess = -_continued(cells, i, i - side) * np.log1p(-(np.arange(n) + 0.5) / n)
-        return np.asarray(scale.limit + side * excess[::side])
+        return np.asarray((cells.low[i] if side > 0 else cells.high[i]) + side * excess[::side])
     v = tail(n, abs(mean), sd)
     if v[-1] > _LONG:
         v = _heavy(n, abs(mean), sd)
-    return scale.back(side * v[::side])
+    return np.clip(scale.back(side * v[::side]), cells.low[i], cells.high[i])
 
 
 def _heavy(n: int, mean: float, sd: float) -> FloatArray:

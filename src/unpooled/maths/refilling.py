@@ -48,7 +48,7 @@ def refill(cells: Cells, points: Points, shape: Shape) -> Points:
     Examples
     --------
     >>> from unpooled.maths.lattice import Lattice, LatticeTable
-    >>> table = LatticeTable(np.array([0.0]), [10, 10], [-0.1, 0.1], [0.05, 0.05], 0.1)
+    >>> table = LatticeTable(np.array([0.0]), [10, 10], [-0.1, 0.1], [0.05, 0.05])
     >>> points = Points(np.linspace(-2, 2, 20), np.ones(20), np.repeat([0, 1], 10))
     >>> t = np.linspace(-3.0, 3.0, 50)
     >>> cells = Cells.of([table], Lattice(0.1))

@@ -132,12 +132,15 @@ class LatticeTables(Message, frozen=True, tag="lattice", tag_field="say"):
 
     `scale` is the declared one, or else how far the variable spreads at the center, as the nearest
     number 1, 2 or 5 times a power of ten. `resolution` is the declared one, or else such a number
-    of which nearly all values at the center are multiples.
+    of which nearly all values at the center are multiples. `lower` and `upper` are the limits that
+    the center declares.
     """
 
     scale: float
     groups: tuple[GroupTables, ...]
     resolution: float | None = None
+    lower: float | None = None
+    upper: float | None = None
 
 
 class RankedGroup(Message, frozen=True):
