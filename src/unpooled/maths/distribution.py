@@ -32,6 +32,7 @@ from unpooled.maths.smoothing import (
 _TRANSFORMED = 0.4  # of the sampling variance: what choosing a transformation may cost
 _BLURRED = 1.2  # times the sampling variance: cells that leave more tell too little
 _OUTER = 0.1  # the share of people in either tail
+_TRUSTED = 0.75  # of what the shape knows of tails: edges that differ between centers blur it
 _ASKED = 0.02  # level at which a curve is asked whether it holds in a tail
 _GRID = np.linspace(-5.0, 5.0, 401)  # normal quantiles at which the distribution is drawn
 
@@ -102,7 +103,7 @@ class Distribution:
         """How far quantiles move down and up over z shortened errors, by a smooth distribution."""
         kept, known = self._kept(p, smooth), self._kept(p, self.placed.shape)
         tail = np.clip(2 - np.minimum(p, 1 - p) / _OUTER, 0.0, 1.0)
-        kept = kept - tail * np.maximum(kept - known, 0.0)  # people of tails stand by the shape
+        kept = kept - _TRUSTED * tail * np.maximum(kept - known, 0.0)  # tails stand by the shape
         shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * kept)
         reach = z * shortened * self.standard_error(p)
         drawn, pooled = self._drawn(p, smooth), self._pooled(p)
