@@ -39,7 +39,7 @@ class Told:
                 TablePart(values, None), lattice, 10, keyed_draws(random.bytes(32), "v"), "tails"
             )
             tables = (GroupTables(group="all", tables=(table,)),)
-            said = LatticeTables(scale=2.0, groups=tables)
+            said = LatticeTables(scale=2.0, lower=0.0, groups=tables)
             self._payloads[f"{center:04d}"] = encode(Answer(k=10, aggregate=said))
 
     @property
