@@ -40,9 +40,11 @@ def center_facts(
     if declared.resolution is not None or policy.per_person == "mean":
         return LatticeFacts(scale, declared.resolution)
     usual = [number for number in usual_resolutions(scale) if declared.may_have(number, horizon)]
-    if source.filled(variable) < _MANY * policy.k:
+    found = source.resolution(variable, usual, policy.k, policy.person)
+    if found is not None and source.filled(variable) < _MANY * policy.k:
         usual = [number for number in usual if is_multiple(math.log10(number), 1.0)]
-    return LatticeFacts(scale, source.resolution(variable, usual, policy.k, policy.person))
+        found = source.resolution(variable, usual, policy.k, policy.person)
+    return LatticeFacts(scale, found)
 
 
 def _scale(spread: float) -> float:
