@@ -14,7 +14,7 @@ from unpooled.messages import LatticeTables, SurvivalTables
 from unpooled.policy import Policy
 from unpooled.variables import Variable
 
-_MANY = 5  # K people: of 50, 41 are even by chance in one of a million columns
+_MANY = 5  # K people: of 50, 41 are even by chance in three of a million columns
 _NORMAL = 1.349  # the middle half of a normal distribution, in standard deviations
 
 
