@@ -67,7 +67,13 @@ def kill_whole(network: Network, name: str) -> None:
 @contextmanager
 def halted(network: Network, name: str) -> Iterator[None]:
     """The center's own process does nothing for a while."""
-    pid = network.running[name].process.pid
+    with stopped(network.running[name].process.pid):
+        yield
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """One process does nothing for a while."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
@@ -86,11 +92,14 @@ def in_time(seconds: float) -> Iterator[None]:
 def test_a_center_that_is_down_is_named_and_comes_back_by_itself(
     trio: Network, fed: Federation
 ) -> None:
+    job = link(fed)._job
     trio.running["Porto"].end()
     with in_time(PATIENT):
         assert refused(fed) == {"Porto": Reason.NOT_CONNECTED}
+    assert link(fed)._job == job  # no new one was opened for a center that is gone
     assert people(fed) == 360
     assert "left out: Porto: the center is not connected" in str(fed.describe("los"))
+    eventually(lambda: run("federation", "status", trio.toml, wanted=1))
     assert "Porto: not connected" in run("federation", "status", trio.toml, wanted=1)
     told = run("describe", "los", "--federation", trio.toml, wanted=1)
     assert "a center is missing:\n  Porto: the center is not connected" in told
@@ -98,6 +107,18 @@ def test_a_center_that_is_down_is_named_and_comes_back_by_itself(
     assert "left out: Porto" in told
     trio.start("Porto")
     eventually(lambda: everybody_answers(fed))
+
+
+def test_a_center_whose_engine_is_busy_for_a_while_is_connected(
+    trio: Network, fed: Federation
+) -> None:
+    (engine,) = psutil.Process(trio.running["Bern"].process.pid).children()
+    with stopped(engine.pid):
+        time.sleep(7)  # as where it ends the job of a coordinator that is gone
+        assert link(fed).connected() == set(trio.centers)
+    eventually(lambda: everybody_answers(fed))
+    told = run("federation", "status", trio.toml).splitlines()[1:]
+    assert told == [f"  {name}: connected" for name in trio.centers]
 
 
 def test_a_chain_stops_with_the_name_of_the_center_that_is_missing(

@@ -18,7 +18,10 @@ from unpooled.links.flare.provision import user_name
 from unpooled.links.flare.session import LOST, CoordinatorSession
 from unpooled.messages import Reason, Refusal
 
-_SILENCE = 5.0  # seconds after which a center is not connected; it says a word every two
+# A center says a word every two seconds, but for up to ten none while it ends the job of a
+# coordinator that is gone, or after one word was lost.
+_SILENCE = 15.0  # seconds after which it is not connected
+_CROSSING = 2.0  # seconds by which words of a center that go two ways may be apart
 _LATECOMERS = 20.0  # seconds, at most, that a new job waits for the other centers after the first
 _ATTEMPTS = 3  # to open a job
 
@@ -60,21 +63,22 @@ class FlareLink:
         """The names of all centers."""
         return self._centers
 
-    def connected(self, now: float | None = None) -> set[str]:
-        """The centers that the coordinator hears from; `now` is the time there, if known."""
+    def connected(self, since: Mapping[str, float] | None = None) -> set[str]:
+        """The centers that the coordinator hears from, and heard from after these times there."""
         deadline = time.monotonic() + self.timeout
         info = self._session.act(lambda session: session.get_system_info(), deadline)
         heard = {client.name: float(client.last_connect_time) for client in info.client_info}
-        latest = max(heard.values(), default=0.0) if now is None else now
-        return {name for name in self._centers if latest - heard.get(name, 0.0) < _SILENCE}
+        earliest = max(heard.values(), default=0.0) - _SILENCE
+        asked = dict.fromkeys(self._centers, 0.0) if since is None else since
+        return {n for n, at in asked.items() if heard.get(n, 0.0) > max(at + _CROSSING, earliest)}
 
     def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes | Refusal]:
         """Put one question to these centers at once; each one's release, or why there is none."""
         deadline = time.monotonic() + self.timeout
         ticket = uuid.uuid4().hex  # whatever is lost on the way, a center records it once
         answers, told = self._round(question, ticket, centers, deadline)
-        back = self.connected(told["now"]).intersection(told["absent"]) if told["absent"] else None
-        if back:  # it came, or came back, after the job was opened: only a new job reaches it
+        back = self.connected(told["absent"]) if told["absent"] else None
+        if back:  # they came, or came back, after the job was opened: only a new job reaches them
             answers |= self._round_anew(question, ticket, sorted(back), deadline)
         for name in centers:
             answers.setdefault(name, Refusal(reason=Reason.NOT_CONNECTED))

@@ -40,7 +40,7 @@ class _Round:
     question: bytes
     centers: list[str]
     deadline: float
-    absent: set[str]
+    absent: dict[str, float]  # center → when it last said a word, if ever
     answers: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     held: dict[str, float] = field(default_factory=dict)  # center → when to ask it again
@@ -70,11 +70,10 @@ class _Round:
             return {
                 "answers": dict(self.answers),
                 "failed": list(self.failed),
-                "absent": sorted(self.absent),
+                "absent": dict(self.absent),
                 "waiting": self.waiting(),
                 "held": [name for name in self.waiting() if name in self.held],
                 "over": self.over(),
-                "now": time.time(),
             }
 
 
@@ -158,7 +157,7 @@ class QuestionController(Controller):
             patience = min(_PATIENCE, round_.deadline - time.time())
             round_.changed.wait_for(lambda: round_.news or round_.over(), patience)
             round_.news = False
-            round_.absent |= set(round_.waiting()) - self._present()
+            round_.absent |= self._absent(round_.waiting())
         self._last = time.time()
         return round_.told()
 
@@ -166,8 +165,8 @@ class QuestionController(Controller):
         asked = [str(name) for name in data["centers"]]
         seconds = float(data["timeout"])
         question = base64.b64decode(data["question"])
-        deadline, absent = time.time() + seconds, set(asked) - self._present()
-        round_ = _Round(str(data["ticket"]), question, asked, deadline, absent)
+        deadline = time.time() + seconds
+        round_ = _Round(str(data["ticket"]), question, asked, deadline, self._absent(asked))
         self._rounds[data["ticket"]] = round_
         for old in list(self._rounds)[:-_KEPT]:
             del self._rounds[old]
@@ -192,6 +191,11 @@ class QuestionController(Controller):
         )
         task.result_received_cb = lambda client_task, fl_ctx: _take(round_, client_task)
         self.broadcast(task, fl_ctx, targets=targets, min_responses=len(targets))
+
+    def _absent(self, centers: list[str]) -> dict[str, float]:
+        """Those of these centers that have no part in this job now, and their last words' times."""
+        present = self._present()
+        return {name: self._heard.get(name, 0.0) for name in centers if name not in present}
 
     def _present(self) -> set[str]:
         """The centers that have a part in this job now."""

@@ -109,7 +109,7 @@ def _coordinator_resources(storage: Path) -> dict[str, Any]:
     service = {
         "admin_storage": "transfer",
         "max_num_clients": 100,
-        "heart_beat_timeout": 12,
+        "heart_beat_timeout": 20,
         "admin_timeout": 10.0,
     }
     return {

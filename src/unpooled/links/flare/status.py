@@ -33,9 +33,10 @@ def federation_status(path: Path) -> Status:
     federation = read_federation(path)
     link = connect(path, timeout=10.0)
     try:
-        connected = tuple(link.connected())
+        heard = link.connected()
     finally:
         link.close()
-    missing = tuple(name for name in federation.centers if name not in connected)
+    connected = tuple(name for name in federation.centers if name in heard)
+    missing = tuple(name for name in federation.centers if name not in heard)
     where = federation.coordinator
     return Status(federation.name, f"{where.address}:{where.port}", connected, missing)
