@@ -3,7 +3,7 @@
 A center's exact U_l and the U_l of its pseudo-people differ, because people do not stand exactly
 where tables place them. The same people are compared with those of other centers, so the same
 displacement is in the U between centers. To first order both are sums over people, of g and h:
-how many of the other group lie above less below, in the own center and in all others. Within a cell
+how many of the other group lie below less above, in the own center and in all others. Within a cell
 people are draws from its placed shape, given its count and the moments it tells; hence
 
     cov = Σ w g⊥h⊥,   var = Σ w g⊥² + Σ w w′ c,
@@ -41,7 +41,7 @@ def correction(x: Placed, y: Placed, missed: dict[int, float]) -> float:
     parts = x.by_center(centers), y.by_center(centers)
     var, cov = np.zeros(centers), np.zeros(centers)
     for own, other, split in ((x, y, parts), (y, x, parts[::-1])):
-        within, everyone = _compared(own, *split), _above(other, own.values)
+        within, everyone = _compared(own, *split), other.below_minus_above(own.values)
         g, h = (_left_over(own, values) for values in (within, everyone - within))
         var += np.bincount(own.centers, own.weights * g * g, centers)
         cov += np.bincount(own.centers, own.weights * g * h, centers)
@@ -53,17 +53,11 @@ def correction(x: Placed, y: Placed, missed: dict[int, float]) -> float:
     return total
 
 
-def _above(other: Placed, at: FloatArray) -> FloatArray:
-    """How many of the other group lie above a value, less how many lie below."""
-    reached = np.concatenate(([0.0], np.cumsum(other.weights)))
-    sides = (np.searchsorted(other.values, at, side) for side in ("left", "right"))
-    return np.asarray(reached[-1] - sum(reached[side] for side in sides))
-
-
 def _compared(own: Placed, mine: list[Placed], theirs: list[Placed]) -> FloatArray:
     """The same among people of the own center."""
     found = np.empty(len(own.values))
-    parts = [_above(other, part.values) for part, other in zip(mine, theirs, strict=True)]
+    pairs = zip(mine, theirs, strict=True)
+    parts = [other.below_minus_above(part.values) for part, other in pairs]
     found[np.argsort(own.centers, kind="stable")] = np.concatenate(parts)
     return found
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpooled.maths.arrays import FloatArray
 from unpooled.maths.calibrating import correction
 from unpooled.maths.effect import Interval
 from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult, sum_test
@@ -23,8 +22,6 @@ class CrossCenter:
     """U of everybody with its variances; `statistics` has them as those of one large center."""
 
     statistics: RankStatistics
-    within: float  # the part of U that is exact
-    across: float
 
     def test(self, alternative: Alternative) -> TestResult:
         """The test of the combined data."""
@@ -52,21 +49,17 @@ def cross_center(x: Placed, y: Placed, centers: Sequence[RankStatistics | None])
     >>> cross_center(x, y, own).statistics.u, rank_statistics(a, b).u
     (4.0, 4.0)
     """
-    across = _u(x, y)
-    within = 0.0
+    u = _u(x, y)
     missed = {}
     parts = zip(x.by_center(len(centers)), y.by_center(len(centers)), centers, strict=True)
     for i, (own_x, own_y, center) in enumerate(parts):
         if center is not None:
-            placed = _u(own_x, own_y)
-            across -= placed
-            within += center.u
-            missed[i] = center.u - placed
-    across += correction(x, y, missed)
+            missed[i] = center.u - _u(own_x, own_y)
+    u += sum(missed.values()) + correction(x, y, missed)
     n_x, n_y = round(x.people), round(y.people)
-    u = min(max(within + across, -float(n_x * n_y)), float(n_x * n_y))
+    u = min(max(u, -float(n_x * n_y)), float(n_x * n_y))
     pooled = RankStatistics(n_x, n_y, u, _null_variance(x, y), _effect_variance(x, y))
-    return CrossCenter(pooled, within, across)
+    return CrossCenter(pooled)
 
 
 def hodges_lehmann(x: Placed, y: Placed, level: float = 0.95, u: float | None = None) -> Interval:
@@ -112,15 +105,7 @@ def _balance(x: Placed, y: Placed, target: float) -> float:
 
 
 def _u(x: Placed, y: Placed, shift: float = 0.0) -> float:
-    return float(y.weights @ _below_minus_above(x, y.values - shift))
-
-
-def _below_minus_above(x: Placed, at: FloatArray) -> FloatArray:
-    """For each value, how many of x lie below it minus how many lie above."""
-    reached = np.concatenate(([0.0], np.cumsum(x.weights)))
-    left = reached[np.searchsorted(x.values, at, "left")]
-    right = reached[np.searchsorted(x.values, at, "right")]
-    return np.asarray(left + right - reached[-1])
+    return float(y.weights @ x.below_minus_above(y.values - shift))
 
 
 def _null_variance(x: Placed, y: Placed) -> float:
@@ -140,7 +125,7 @@ def _effect_variance(x: Placed, y: Placed) -> float:
     """DeLong's variance of P(Y > X) from the placements of pseudo-people."""
 
     def part(own: Placed, other: Placed) -> float:
-        placement = (_below_minus_above(other, own.values) / other.people + 1) / 2
+        placement = (other.below_minus_above(own.values) / other.people + 1) / 2
         mean = float(own.weights @ placement) / own.people
         square = float(own.weights @ (placement - mean) ** 2)
         return square / max(own.people - 1, 1) / own.people

@@ -56,6 +56,13 @@ class Placed:
         """How many they stand for."""
         return float(self.weights.sum())
 
+    def below_minus_above(self, at: FloatArray) -> FloatArray:
+        """For each value, how many of these people lie below it minus how many lie above."""
+        reached = np.concatenate(([0.0], np.cumsum(self.weights)))
+        left = reached[np.searchsorted(self.values, at, "left")]
+        right = reached[np.searchsorted(self.values, at, "right")]
+        return np.asarray(left + right - reached[-1])
+
     def by_center(self, centers: int) -> list["Placed"]:
         """The people of each of so many centers, ascending."""
         order = np.argsort(self.centers, kind="stable")
