@@ -6,10 +6,15 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# The same examples in every run; UNPOOLED_EXPLORE=1 looks for new ones.
-settings.register_profile("unpooled", derandomize=not os.environ.get("UNPOOLED_EXPLORE"))
+# The same examples every time, however busy the machine; UNPOOLED_EXPLORE=1 looks for new ones.
+settings.register_profile(
+    "unpooled",
+    derandomize=not os.environ.get("UNPOOLED_EXPLORE"),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("unpooled")
 
 

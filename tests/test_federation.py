@@ -460,7 +460,7 @@ def test_a_center_that_answers_garbage_is_named_and_the_others_go_on(payload: by
 # --- the whole chain, by properties ------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_whatever_the_centers_hold_people_are_conserved_and_cells_are_legal(
     data: st.DataObject,

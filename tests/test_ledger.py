@@ -66,7 +66,7 @@ def test_the_exact_bytes_come_back(path: Path, on_disk: bool) -> None:
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", first.time)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(texts=st.lists(st.tuples(st.text(), st.text()), max_size=5))
 def test_any_text_comes_back(texts: list[tuple[str, str]]) -> None:
     ledger = Ledger("Haifa", HAIFA)
@@ -271,7 +271,7 @@ def check_found(path: Path, changed: bytes, lines: set[int]) -> None:
     assert f"line {verdict.line}: " in str(verdict)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(data=st.data(), mask=st.integers(1, 255))
 def test_a_changed_byte_is_found_in_its_line(
     shelf: tuple[Path, bytes], data: st.DataObject, mask: int
@@ -285,7 +285,7 @@ def test_a_changed_byte_is_found_in_its_line(
     check_found(path, bytes(changed), lines)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data(), extra=st.binary(min_size=1, max_size=3) | st.sampled_from([b" ", b"\n"]))
 def test_added_bytes_are_found_in_their_line(
     shelf: tuple[Path, bytes], data: st.DataObject, extra: bytes
@@ -296,7 +296,7 @@ def test_added_bytes_are_found_in_their_line(
     check_found(path, sound[:position] + extra + sound[position:], {line, line + 1})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data(), length=st.integers(1, 3))
 def test_removed_bytes_are_found_in_their_line(
     shelf: tuple[Path, bytes], data: st.DataObject, length: int

@@ -251,7 +251,7 @@ def leaves_of(
 
 
 @given(conditions(leaves_of(ANY_COLUMN, ANY_LITERAL, ANY_COLUMN)))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_condition_reads_back_from_its_text(condition: Condition) -> None:
     assert parse(str(condition)) == condition
 
@@ -260,7 +260,7 @@ FRAGMENTS = "and or not in is missing true ( ) [ ] , == = != < <= & ' \" ` - . 1
 
 
 @given(st.text() | st.lists(st.sampled_from([*FRAGMENTS.split(), " "]), max_size=15).map("".join))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_any_text_is_read_or_pointed_at(text: str) -> None:
     try:
         condition = parse(text)
@@ -382,7 +382,7 @@ def query() -> Iterator[Query]:
 
 
 @given(condition=conditions(st.one_of([leaves_of_kind(kind) for kind in VALUES])))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_duckdb_finds_what_three_valued_logic_says(query: Query, condition: Condition) -> None:
     sql, parameters = to_sql(condition, KINDS)
     found = [truth for (truth,) in query(f"SELECT {sql} FROM rows ORDER BY rowid", parameters)]

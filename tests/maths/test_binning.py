@@ -48,7 +48,7 @@ def test_golden_tables_come_out(case: dict[str, Any]) -> None:
         assert cuts.counts.tolist() == [case["reference"]["fx"], case["reference"]["fy"]]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(centers())
 def test_boundaries_are_the_smallest_legal_values_and_cells_are_legal(
     drawn: tuple[list[list[FloatArray]], Rule],
@@ -65,7 +65,7 @@ def test_boundaries_are_the_smallest_legal_values_and_cells_are_legal(
         assert [int(((x > a) & (x <= b)).sum()) for a, b in pairwise(edges)] == counts.tolist()
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(centers())
 def test_boundaries_lie_between_the_values_around_them_after_rounding(
     drawn: tuple[list[list[FloatArray]], Rule],

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
@@ -83,7 +83,6 @@ def test_with_many_people_the_interval_is_walds() -> None:
     assert found.high == pytest.approx(center.effect + margin, abs=0.02 * margin)
 
 
-@settings(deadline=None)
 @given(some_center(), st.floats(0.5, 0.99))
 def test_intervals_stay_in_range_with_a_width_and_mirror_when_groups_swap(
     center: RankStatistics, level: float
@@ -99,7 +98,6 @@ def test_intervals_stay_in_range_with_a_width_and_mirror_when_groups_swap(
     assert wider.high >= found.high
 
 
-@settings(deadline=None)
 @given(st.lists(some_center(), min_size=1, max_size=5))
 def test_the_overall_effect_is_van_elterens_average(centers: list[RankStatistics]) -> None:
     weights = [c.n_x * c.n_y / (c.n_x + c.n_y + 1) for c in centers]
@@ -160,7 +158,6 @@ def test_one_center_and_equal_centers_are_homogeneous() -> None:
     assert (same.q, same.p_value) == pytest.approx((0, 1))
 
 
-@settings(deadline=None)
 @given(st.lists(some_center(), min_size=2, max_size=6))
 def test_heterogeneity_is_finite_and_blind_to_the_groups_order(
     centers: list[RankStatistics],

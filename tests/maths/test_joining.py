@@ -110,7 +110,7 @@ def test_golden_chain_comes_out(case: dict[str, Any]) -> None:
     assert table.counts == pytest.approx(np.array([reference["fx"], reference["fy"]]))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(centers(most_centers=12))
 def test_everything_released_is_legal_and_people_are_conserved(
     drawn: tuple[list[list[FloatArray]], Rule],
@@ -131,7 +131,7 @@ def test_everything_released_is_legal_and_people_are_conserved(
     assert table.people == pytest.approx(expected, rel=1e-12)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(centers(most_centers=2))
 def test_pools_hold_the_people_of_their_bins(
     drawn: tuple[list[list[FloatArray]], Rule],

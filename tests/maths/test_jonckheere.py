@@ -121,7 +121,7 @@ def test_two_groups_give_the_mann_whitney_tests(alternative: Any, ties: bool) ->
         assert found.log_p == pytest.approx(expected.log_p, rel=1e-10)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(people, min_size=3, max_size=3), min_size=1, max_size=3))
 def test_the_order_turned_round_turns_the_sign(centers: list[Groups]) -> None:
     one = trend_weighted([ranks(groups) for groups in centers], "greater")

@@ -162,7 +162,7 @@ people = st.lists(st.integers(-20, 20).map(float), min_size=3, max_size=12)
 center = st.lists(people, min_size=3, max_size=3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(center, min_size=1, max_size=3), st.permutations([0, 1, 2]))
 def test_the_order_of_groups_and_of_centers_does_not_matter(
     centers: list[Groups], order: list[int]
@@ -172,7 +172,7 @@ def test_the_order_of_groups_and_of_centers_does_not_matter(
     assert kruskal_weighted(other).statistic == pytest.approx(one.statistic, rel=1e-7, abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(center, min_size=1, max_size=3))
 def test_a_rising_transformation_changes_nothing(centers: list[Groups]) -> None:
     bent = [[np.exp(np.array(own) / 7) - 3 for own in groups] for groups in centers]

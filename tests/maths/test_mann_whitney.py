@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -63,7 +63,6 @@ def samples(seed: int) -> list[tuple[FloatArray, FloatArray]]:
     ]
 
 
-@settings(deadline=None)
 @given(tied_values, tied_values)
 def test_u_counts_every_pair(x: list[int], y: list[int]) -> None:
     assert statistics(x, y).u == sum(map(sum, signs(x, y)))
@@ -89,7 +88,6 @@ def test_null_variance_is_that_of_u_over_all_relabellings(x: list[float], y: lis
     assert statistics(x, y).variance == pytest.approx(np.var(u), rel=1e-12)
 
 
-@settings(deadline=None)
 @given(tied_values, tied_values)
 def test_effect_and_its_variance_come_from_the_placements(x: list[int], y: list[int]) -> None:
     found = statistics(x, y)
@@ -119,7 +117,6 @@ def test_many_centers_at_once_are_as_one_by_one() -> None:
     assert rank_statistics_by_row(x, y) == one_by_one
 
 
-@settings(deadline=None)
 @given(tied_values, tied_values)
 def test_swapping_the_groups_turns_u_around(x: list[int], y: list[int]) -> None:
     one, other = statistics(x, y), statistics(y, x)
@@ -131,7 +128,6 @@ def test_swapping_the_groups_turns_u_around(x: list[int], y: list[int]) -> None:
         assert test([other], "two-sided").log_p == pytest.approx(test([one], "two-sided").log_p)
 
 
-@settings(deadline=None)
 @given(tied_values, tied_values)
 def test_only_the_order_of_the_values_counts(x: list[int], y: list[int]) -> None:
     assert statistics(x, y) == statistics(np.exp(x), np.exp(y))
@@ -227,7 +223,6 @@ def test_the_table_statistic_follows_the_double_sum_with_fractional_counts() -> 
     assert found.p_value == pytest.approx(stats.norm.cdf(z), rel=1e-12)
 
 
-@settings(deadline=None)
 @given(tied_values, tied_values)
 def test_one_and_two_sided_p_values_agree(x: list[int], y: list[int]) -> None:
     center = statistics(x, y)

@@ -11,7 +11,7 @@ from unpooled.maths.moments import MeanSD, pool, telling_values, welch
 parts = st.lists(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30), min_size=1, max_size=6)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(parts)
 def test_pooled_moments_are_those_of_all_people(centers: list[list[float]]) -> None:
     everybody = np.concatenate(centers)

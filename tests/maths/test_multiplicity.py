@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -27,13 +27,11 @@ def holm_by_definition(p: list[float]) -> list[float]:
     ]
 
 
-@settings(deadline=None)
 @given(p_values)
 def test_holm_is_its_definition(p: list[float]) -> None:
     assert np.exp(holm(np.log(p))) == pytest.approx(holm_by_definition(p), rel=1e-10)
 
 
-@settings(deadline=None)
 @given(p_values)
 def test_benjamini_hochberg_is_scipys(p: list[float]) -> None:
     expected = stats.false_discovery_control(p, method="bh")
@@ -41,7 +39,6 @@ def test_benjamini_hochberg_is_scipys(p: list[float]) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(deadline=None)
 @given(p=p_values, seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_the_variables_does_not_matter(
     method: Callable[[FloatArray], FloatArray], p: list[float], seed: int

@@ -109,7 +109,7 @@ def test_golden_normal_scores(case: dict[str, Any]) -> None:
     assert result.correlation == pytest.approx(reference["fit"]["cor"], abs=1e-6)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(tables(empty=False))
 def test_lambda_has_the_highest_correlation(table: tuple[FloatArray, FloatArray]) -> None:
     edges, counts = table
@@ -123,7 +123,7 @@ def test_lambda_has_the_highest_correlation(table: tuple[FloatArray, FloatArray]
     assert result.correlation == pytest.approx(correlation(result.lam), abs=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(tables())
 def test_yj_quantiles_rise_with_p_and_mirror(table: tuple[FloatArray, FloatArray]) -> None:
     edges, counts = table
@@ -249,7 +249,7 @@ def test_the_loss_is_the_papers(values: list[float], q: float, p: float) -> None
     assert (told.below, told.at_most) == ((x < q).sum(), (x <= q).sum())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(samples, st.lists(st.floats(0.01, 0.99), min_size=1, max_size=5))
 @example([0.0, 1.0, 2.0, 3.0], [0.25, 0.5, 0.75])
 @example([7.0] * 30, [0.02, 0.98])

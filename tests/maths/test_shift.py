@@ -135,7 +135,7 @@ tables = st.integers(4, 12).flatmap(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(tables, st.booleans(), st.floats(0.01, 100), st.floats(-50, 50))
 def test_the_shift_follows_scale_and_location_and_turns_with_the_groups(
     table: tuple[list[float], list[float], list[float]], bounded: bool, scale: float, move: float

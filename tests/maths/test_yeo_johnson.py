@@ -128,7 +128,6 @@ def test_what_is_not_finite_is_an_error() -> None:
         transform([1e200], 2.0)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=9), min_size=1, max_size=5))
 def test_pooled_moments_are_those_of_all_people(centers: list[list[float]]) -> None:
     pooled = pool([power_moments(center, DEFAULT_GRID) for center in centers])
@@ -230,7 +229,7 @@ def test_rounding_to_significant_digits_is_found_out() -> None:
 odd = st.one_of(st.integers(-3, 9).map(float), st.floats(-1e4, 1e4))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(odd, min_size=2, max_size=40))
 @example([-1e6] * 29 + [1e6])
 def test_no_sample_is_too_odd_for_the_fits(values: list[float]) -> None:

@@ -1,14 +1,13 @@
 """The table of people with the same history, kept in order while sets come in anywhere."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unpooled.maths.arrays import BoolArray
 from unpooled.memory.atoms import Atoms
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.integers(0, 5), min_size=1, max_size=6))
 def test_columns_stay_ordered_and_know_how_far_they_agree(seed: int, places: list[int]) -> None:
     random = np.random.default_rng(seed)

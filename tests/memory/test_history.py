@@ -39,7 +39,7 @@ def sets(draw: st.DrawFn) -> list[BoolArray]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(sets(), st.booleans())
 def test_no_sequence_of_sets_singles_out_fewer_than_k_people(
     asked: list[BoolArray], condition: bool

@@ -140,7 +140,7 @@ def test_what_follows_from_the_rest_of_parted_people_is_not_forgotten() -> None:
     assert fewest_after(rows, asked, 3) == 3
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 10**6),
     st.integers(24, 60),

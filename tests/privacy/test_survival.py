@@ -105,7 +105,7 @@ def middles(people: Sequence[FloatArray], edges: Sequence[float]) -> int:
     return int(np.isclose(np.array(edges)[:, None], between, atol=1e-12).any(axis=1).sum())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.integers(10, 150), st.floats(0, 1), st.booleans())
 def test_every_cell_and_every_status_speaks_for_nobody_or_k(
     seed: int, n: int, share: float, whole: bool
