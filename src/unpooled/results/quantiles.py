@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import altair
 
 BEYOND = "outside all boundaries: it rests on the shape of the tail"
-FEW = "people beyond all boundaries take few values; declare the variable's limits or resolution"
+FEW = "people beyond all boundaries take few values; declare the variable's limits"
 LITTLE = "its cells tell less than their people would"
 WIDE = 0.2  # a share of people without a boundary between them says little about where they are
 DEFAULT_P = (0.02, 0.25, 0.5, 0.75, 0.98)
