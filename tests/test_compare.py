@@ -12,6 +12,7 @@ from unpooled.errors import InputError, RefusedError
 from unpooled.maths.binning import Rule, cut
 from unpooled.maths.mann_whitney import table_test
 from unpooled.messages import Ranks, decode_answer
+from unpooled.results.compare import UNFAIR
 from unpooled.results.several import SeveralComparisons
 
 ALTERNATIVES = ("two-sided", "greater", "less")
@@ -196,7 +197,43 @@ def test_the_table_says_where_a_center_lacks_a_group() -> None:
     assert tests["table"].p_value < 1e-6 < tests["weighted"].p_value
     assert tests["table"].note == "1 of 2 centers lack a group: their differences count as well"
     even = federation(hospitals()).compare("v", by="g", method="table")
-    assert even.test.note is None
+    assert "lack" not in (even.test.note or "")
+
+
+def ones(n: int, few: int) -> Any:
+    return np.repeat([0.0, 1.0], [n - few, few])
+
+
+def test_a_center_with_few_ones_in_one_group_makes_no_effect() -> None:
+    """9 of 150 are too few to tell and 11 are not: 60 invented ones made p = .0001."""
+    people = {"A": (ones(200, 80), ones(200, 80)), "B": (ones(150, 9), ones(150, 11))}
+    result = federation(people).compare("v", by="g", method="all")
+    x, y = (np.concatenate([own[i] for own in people.values()]) for i in (0, 1))
+    assert pooled_p(x, y, "two-sided") > 0.8
+    assert by_method(result)["table"].p_value > 0.5
+    assert by_method(result)["table"].note.startswith("small groups leave ")
+    assert "rejects too seldom" in by_method(result)["table"].note
+
+
+def test_centers_that_answer_because_of_their_values_are_no_fair_sample() -> None:
+    """Without an effect: a center answers if 60 people of y happen to have ten ones."""
+    random = np.random.default_rng(1)
+    rejected, told = 0, 0
+    for seed in range(40):
+        draws = [(random.binomial(200, 0.12), random.binomial(60, 0.12)) for _ in range(6)]
+        people = {str(i): (ones(200, a), ones(60, b)) for i, (a, b) in enumerate(draws)}
+        try:
+            result = federation(people, seed=seed).compare("v", by="g")
+        except RefusedError:
+            continue
+        assert result.test.note == UNFAIR
+        assert "Rely on method='table'" in str(result)
+        rejected, told = rejected + (result.p_value < 0.05), told + 1
+        if rejected == 1:
+            whole = federation(people, seed=seed).compare("v", by="g", method="all")
+            assert whole.recommended == "table"
+            assert whole.p_value > result.p_value
+    assert rejected > 0.15 * told  # the trap that the note tells of
 
 
 def test_groups_that_no_center_has_both_of_can_be_compared_by_the_table_alone() -> None:

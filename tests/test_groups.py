@@ -12,7 +12,7 @@ from tests.maths.test_kruskal_wallis import stratified
 from unpooled import Federation, Policy
 from unpooled.errors import InputError, RefusedError
 from unpooled.messages import GroupRanks, decode_answer
-from unpooled.results.compare import CompareResult
+from unpooled.results.compare import UNFAIR, CompareResult
 from unpooled.results.groups import GroupsResult
 from unpooled.results.several_groups import SeveralGroups
 
@@ -239,7 +239,7 @@ def test_a_table_says_where_centers_lack_a_group() -> None:
     )
     assert result.p_value > 0.05
     even = federation(hospitals()).compare("v", by="g", method="table")
-    assert even.test.note is None
+    assert "lack" not in (even.test.note or "")
 
 
 def test_a_group_of_few_values_is_left_out_at_that_center_alone() -> None:
@@ -248,6 +248,10 @@ def test_a_group_of_few_values_is_left_out_at_that_center_alone() -> None:
     result = federation(people).compare("v", by="g")
     assert [(r.center, r.group, r.reason) for r in result.refusals] == [("B", "mid", "few-values")]
     assert [len(pair.ranks) for pair in result.pairs] == [2, 3, 2]
+    assert result.test.note == UNFAIR
+    whole = federation(people).compare("v", by="g", method="all")
+    assert (result.recommended, whole.recommended) == ("weighted", "table")
+    assert "Rely on method='table'" in whole.why
 
 
 def test_groups_that_no_center_compares_are_told_and_left_to_the_table() -> None:

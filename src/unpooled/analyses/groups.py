@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 
 from unpooled.analyses.asking import Request, explain, refuse, take_attendance
-from unpooled.analyses.compare import BY_CENTER, check_methods
-from unpooled.analyses.table import lacking_note, run_table_beside
+from unpooled.analyses.compare import BY_CENTER, check_methods, refused_for_values
+from unpooled.analyses.table import run_table_beside, table_note
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError
@@ -47,6 +47,7 @@ from unpooled.messages import (
     Reason,
     Refusal,
 )
+from unpooled.results.compare import UNFAIR
 from unpooled.results.groups import CenterGroups, GroupsResult, PairComparison
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
@@ -221,10 +222,14 @@ def _combine(
 ) -> GroupsResult:
     groups = request.groups or ()
     ranks = [center.ranks for center in centers.values()]
+    unfair = bool(ranks) and refused_for_values(refusals)
     found = [tests.by_center(m, ranks) for m in methods if m in KRUSKAL and ranks]
+    if unfair:
+        found = [replace(test, note=test.note or UNFAIR) for test in found]
     if table is not None and np.count_nonzero(table.counts.sum(axis=1)) > 1:
-        test = tests.by_table(table.counts)
-        found.append(replace(test, note=test.note or lacking_note(table.people, table.groups)))
+        all_alike = table.alike(table.groups)
+        test = tests.by_table(all_alike.counts)
+        found.append(replace(test, note=test.note or table_note(table, all_alike.told)))
     if not found:
         refuse(refusals)
     told = center_refusals(refusals)
@@ -247,6 +252,7 @@ def _combine(
         refusals=told,
         table=table,
         rounds=rounds,
+        unfair=unfair,
     )
     return replace(result, pairs=_pairs(tests, result))
 
@@ -271,10 +277,7 @@ def _pairs(tests: _Tests, result: GroupsResult) -> tuple[PairComparison, ...]:
 
 def _pair_comparison(tests: _Tests, result: GroupsResult, x: str, y: str) -> PairComparison:
     ranks = [center.pairs[x, y] for center in result.centers if (x, y) in center.pairs]
-    counts = None
-    if result.table is not None:
-        rows = [result.groups.index(x), result.groups.index(y)]
-        counts = result.table.counts[rows]
+    counts = None if result.table is None else result.table.alike((x, y)).counts
     return PairComparison(
         groups=(x, y),
         ranks=tuple(ranks),

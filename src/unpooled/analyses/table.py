@@ -12,6 +12,7 @@ from unpooled.analyses.parts import Parts, fixed_edges
 from unpooled.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError, MessageError, RefusedError
+from unpooled.maths.alike import CenterPools
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.binning import Rule, Weight, buffer, coarsen, cut, place_boundaries
 from unpooled.maths.joining import Join, Pools, join, reallocate
@@ -30,6 +31,8 @@ from unpooled.messages import (
 )
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
+
+PLAINLY = 0.9  # of the ranks' variance: a table that tells less makes effects look smaller
 
 # --- at a center -------------------------------------------------------------------------------
 
@@ -178,6 +181,14 @@ def lacking_note(people: Mapping[str, Mapping[str, int]], groups: Sequence[str])
     return f"{lacking} of {len(people)} centers lack a group: their differences count as well"
 
 
+def table_note(table: TableResult, told: float) -> str | None:
+    """What to know about a test of the table; `told` is the share of the ranks' variance."""
+    lacking = lacking_note(table.people, table.groups)
+    if lacking or told >= PLAINLY:
+        return lacking
+    return f"small groups leave {1 - told:.0%} of the ranks open: it rejects too seldom"
+
+
 def run_table(
     coordinator: Coordinator, request: Request, max_bins: int | None, limits: Limits
 ) -> TableResult:
@@ -197,6 +208,7 @@ def run_table(
         where=request.where,
         table=chain.table,
         people=chain.people,
+        pools=tuple(chain.pools),
         refusals=center_refusals(refusals),
         rounds=1 + len(attendance.centers),
     )
@@ -218,6 +230,7 @@ class _Chain:
         self._groups = attendance.groups
         self.table: Table | None = None
         self.people: dict[str, dict[str, int]] = {}
+        self.pools: list[CenterPools] = []
         self.refusals: list[tuple[str, Refusal]] = []
 
     def add(self, center: str) -> None:
@@ -241,6 +254,9 @@ class _Chain:
         nobody = (0,) * (len(edges) - 1)
         rows = np.array([counts.get(g, nobody) for g in self._groups], dtype=np.float64)
         table = Table(np.array(edges), rows, self._groups)
+        bins = np.ones(table.bins, dtype=np.int64)
+        told = {group: Pools(bins, _integers(own)) for group, own in counts.items()}
+        self.pools.append(CenterPools(table.edges[1:-1], told))
         self.people[center] = {group: sum(people) for group, people in counts.items()}
         return table
 
@@ -267,6 +283,7 @@ class _Chain:
             np.inf if said.upper is None else said.upper,
         )
         table = reallocate(self.table, joined, tuple(pools), outer)
+        self.pools.append(CenterPools(table.edges[1:-1], pools))
         self.people[center] = {group: int(p.counts.sum()) for group, p in pools.items()}
         return table
 

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     import altair
 
 RECOMMENDED = "weighted"
+UNFAIR = "centers refused because of their values: the others are no fair sample"
+WHY_UNFAIR = (
+    "Centers refuse groups of few different values, and which of them do depends on the outcome: "
+    "the centers that answer are no fair sample, and weighted, sum and Fisher may find effects "
+    "that are not there. Rely on method='table'."
+)
 _NONE = "no center could answer"
 _DISAGREE = 0.05  # p of heterogeneity below which centers are said to disagree
 
@@ -67,20 +73,24 @@ class CompareResult:
     pooled: PooledComparison | None = None  # of method "parallel"
     record: Record = field(default_factory=Record)
     unanswered: tuple[str, ...] = ()  # methods asked for that no center could answer
+    unfair: bool = False  # which centers answered depends on the outcome
     more: More = field(default_factory=More, repr=False, compare=False)
 
     @property
     def recommended(self) -> str:
         """The method to rely on."""
-        if self.centers:
+        if self.centers and not self.unfair:
             return RECOMMENDED
-        return "table" if self.table is not None else "parallel"
+        beside = [test.method for test in self.methods if test.method in ("table", "parallel")]
+        return beside[0] if beside else RECOMMENDED
 
     @property
     def why(self) -> str:
         """One sentence on the recommendation."""
         if not self.centers:
             return "No center could compare the groups by itself; only their tables can."
+        if self.unfair:
+            return WHY_UNFAIR
         if len(self.centers) == 1:
             return "With one center, weighted, sum and Fisher are the same test of that center."
         if [test.method for test in self.methods] == ["parallel"]:

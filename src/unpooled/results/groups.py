@@ -12,7 +12,7 @@ from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section, stacked
 from unpooled.report.text import columns_text, number, p_text
-from unpooled.results.compare import RECOMMENDED, heterogeneity_dict
+from unpooled.results.compare import RECOMMENDED, WHY_UNFAIR, heterogeneity_dict
 from unpooled.results.interval import interval_cells, interval_dict
 from unpooled.results.more import More
 from unpooled.results.quantiles import table_quantiles
@@ -132,12 +132,15 @@ class GroupsResult:
     table: TableResult | None
     rounds: int
     record: Record = field(default_factory=Record)
+    unfair: bool = False  # which centers answered depends on the outcome
     more: More = field(default_factory=More, repr=False, compare=False)
 
     @property
     def recommended(self) -> str:
         """The method to rely on."""
-        return RECOMMENDED if self.centers and len(self.linked) == 1 else "table"
+        if self.centers and len(self.linked) == 1 and (self.table is None or not self.unfair):
+            return RECOMMENDED
+        return "table"
 
     @property
     def why(self) -> str:
@@ -150,6 +153,8 @@ class GroupsResult:
                 f"No center compares groups across these bars: {apart}. The center methods say "
                 "nothing about such differences; only the table does."
             )
+        if self.unfair:
+            return WHY_UNFAIR
         if len(self.centers) == 1:
             return "With one center, weighted and sum are the same test of that center."
         return (

@@ -1,12 +1,13 @@
 """A federated table, as the analyst holds it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unpooled.maths.alike import Alike, CenterPools, alike
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.table import Table
 from unpooled.report.html import Html
@@ -36,6 +37,7 @@ class TableResult:
     refusals: tuple[CenterRefusal, ...]
     rounds: int
     record: Record = field(default_factory=Record)
+    pools: tuple[CenterPools, ...] = ()  # what each center told to the chain
 
     @property
     def edges(self) -> FloatArray:
@@ -51,6 +53,10 @@ class TableResult:
     def groups(self) -> tuple[str, ...]:
         """The groups' names, in the order of the rows of `counts`."""
         return self.table.groups
+
+    def alike(self, groups: Sequence[str]) -> Alike:
+        """The counts that a test of these groups uses: nobody's bin depends on his group."""
+        return alike(self.pools, self.table, groups)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values; null is an open outer limit."""

@@ -1,0 +1,95 @@
+"""Counts for tests: people are kept, groups are treated alike, and levels hold."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unpooled.maths.alike import Alike, CenterPools, alike
+from unpooled.maths.binning import Rule, cut, place_boundaries
+from unpooled.maths.joining import Pools, join, reallocate
+from unpooled.maths.mann_whitney import table_test
+from unpooled.maths.table import Table
+
+GROUPS = ("x", "y")
+Centers = list[tuple[np.ndarray, ...]]
+
+
+def chain(centers: Centers) -> tuple[list[CenterPools], Table]:
+    """What the centers tell, the largest one first, and the chain's own table."""
+    rule = Rule(k=10)
+    first, *others = sorted(centers, key=lambda groups: -sum(map(len, groups)))
+    cuts = cut(first, rule)
+    interior = place_boundaries(cuts.below, cuts.above, lambda below, above: 0.5)
+    edges = np.concatenate(([-np.inf], interior, [np.inf]))
+    table = Table(edges, cuts.counts.astype(np.float64), GROUPS)
+    bins = np.ones(table.bins, dtype=np.int64)
+    own = dict(zip(GROUPS, (Pools(bins, counts) for counts in cuts.counts), strict=True))
+    told = [CenterPools(interior, own)]
+    for center in others:
+        joined = join(center, table.edges[1:-1], rule, lambda below, above: 0.5)
+        table = reallocate(table, joined, GROUPS, (-np.inf, np.inf))
+        own = dict(zip(GROUPS, joined.pools, strict=True))
+        told.append(CenterPools(table.edges[1:-1], own))
+    return told, table
+
+
+def people(seed: int, sizes: list[tuple[int, int]], digits: int = 3) -> Centers:
+    random = np.random.default_rng(seed)
+    return [tuple(np.sort(random.normal(size=n).round(digits)) for n in own) for own in sizes]
+
+
+@given(
+    st.integers(0, 10**6),
+    st.lists(st.tuples(st.integers(10, 80), st.integers(10, 80)), min_size=1, max_size=5),
+    st.integers(0, 3),
+)
+def test_people_are_kept_and_neither_order_matters(
+    seed: int, sizes: list[tuple[int, int]], digits: int
+) -> None:
+    told, table = chain(people(seed, sizes, digits))
+    found = alike(told, table, GROUPS)
+    assert found.counts.sum(axis=1) == pytest.approx(np.sum(sizes, axis=0))
+    assert (found.counts >= 0).all()
+    assert 0 <= found.told <= 1 + 1e-12
+    for again in (alike(told[::-1], table, GROUPS), _swapped(alike(told, table, GROUPS[::-1]))):
+        assert again.counts == pytest.approx(found.counts)
+        assert again.told == pytest.approx(found.told)
+
+
+def _swapped(found: Alike) -> Alike:
+    return Alike(found.counts[::-1], found.told)
+
+
+def test_of_one_center_they_are_its_own() -> None:
+    told, table = chain(people(1, [(200, 90)]))
+    found = alike(told, table, GROUPS)
+    assert found.counts.tolist() == table.counts.tolist()
+    assert found.told == 1
+
+
+def test_a_center_that_tells_one_group_better_than_the_other_adds_no_difference() -> None:
+    """y of the second center is one pool: x is taken to lie in the same one."""
+    pair = Pools(np.array([1, 1]), np.array([30, 30]))
+    first = CenterPools(np.zeros(1), {"x": pair, "y": pair})
+    halves, whole = Pools(pair.spans, np.array([10, 50])), Pools(np.array([2]), np.array([20]))
+    second = CenterPools(np.zeros(1), {"x": halves, "y": whole})
+    table = Table(np.array([-np.inf, 0, np.inf]), np.array([[40.0, 80], [40, 40]]), GROUPS)
+    found = alike([first, second], table, GROUPS)
+    assert found.counts == pytest.approx(np.array([[60.0, 60], [40, 40]]))
+    assert table_test(found.counts[0], found.counts[1], "two-sided").p_value == pytest.approx(1)
+    assert table_test(table.counts[0], table.counts[1], "two-sided").p_value < 0.03
+
+
+@pytest.mark.parametrize("levels", [(0, 0, 0, 0, 0), (0, 1, 2)], ids=["alike", "apart"])
+def test_small_groups_without_an_effect_are_rejected_seldom(levels: tuple[float, ...]) -> None:
+    """Where the chain's own counts are taken for people, every fourth sample is, or more."""
+    random = np.random.default_rng(2)
+    rejected = np.zeros(2)
+    for _ in range(60):
+        centers = [tuple(np.sort(random.normal(v, 1, n)) for n in (100, 25)) for v in levels]
+        told, table = chain(centers)
+        for i, counts in enumerate((alike(told, table, GROUPS).counts, table.counts)):
+            rejected[i] += table_test(counts[0], counts[1], "two-sided").p_value < 0.05
+    assert rejected[0] <= 6
+    assert rejected[1] >= 15
