@@ -14,6 +14,7 @@ from unpooled import Federation
 from unpooled.cli import main
 from unpooled.demo import VARIABLES, write_hospitals
 from unpooled.errors import InputError
+from unpooled.report.text import columns_text
 
 CHROMIUM = shutil.which("chromium")
 FIGURES = {"los": 7, "age75": 7}  # forest; density, cdf, centers; histogram, cdf, box plot
@@ -189,6 +190,14 @@ def test_a_stored_result_is_the_same_and_says_what_it_lacks(tmp_path: Path) -> N
     stored = pickle.loads(pickle.dumps(result))
     assert stored.to_dict() == result.to_dict()
     assert "There is no table" in stored.report(tmp_path / "r.html").read_text()
+
+
+def test_a_text_table_keeps_every_column_and_digit_however_wide_it_is() -> None:
+    header = ["entry", *(f"group {i}" for i in range(40)), "left the center"]
+    rows = [["1", *(f"{i}.123456789" for i in range(40)), "refused: " + "a long reason " * 30]]
+    names, _, cells = columns_text(header, rows).split("\n")[1:4]
+    assert re.split(r" {2,}", names.strip()) == header
+    assert re.split(r" {2,}", cells.strip()) == [cell.strip() for cell in rows[0]]
 
 
 def test_names_from_the_data_are_escaped(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from io import StringIO
 from typing import Literal
 
 _NUMBER = re.compile(r"[≥<−–-]?\s*[\d.e+-]*$")
+_NO_LIMIT = 10**9  # characters in a line: a narrower table would drop columns and cut words
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -60,7 +61,7 @@ def alignment(column: int, rows: Sequence[Sequence[str]]) -> Literal["left", "ri
 
 
 def columns_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table for a terminal: numbers to the right, words to the left."""
+    """A table as text, as wide as its cells need: numbers to the right, words to the left."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -71,7 +72,7 @@ def columns_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         table.add_column(Text(name), justify=alignment(i, rows), no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row))
-    console = Console(file=StringIO(), width=200, color_system=None, highlight=False)
+    console = Console(file=StringIO(), width=_NO_LIMIT, color_system=None, highlight=False)
     console.print(table)
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip() for line in printed.strip("\n").splitlines())
