@@ -14,6 +14,7 @@ from unpooled import Federation
 from unpooled.cli import main
 from unpooled.demo import VARIABLES, write_hospitals
 from unpooled.errors import InputError
+from unpooled.report.page import svg
 from unpooled.report.text import columns_text
 
 CHROMIUM = shutil.which("chromium")
@@ -173,6 +174,15 @@ def test_a_report_asks_once_and_lists_all_that_left(tmp_path: Path) -> None:
     assert len(fed.releases) == after
     assert [test.method for test in result.methods] == ["weighted"]
     assert list(result.whole().record.releases) == list(fed.releases)
+
+
+def test_a_comparisons_charts_show_every_center_in_its_own_colour(tmp_path: Path) -> None:
+    files = write_hospitals(tmp_path)
+    drawn = svg(Federation.local(files, seed=7).compare("crp", by="arm").chart())
+    lines = re.findall(r'<path[^>]*center: (\w+);[^>]*"line mark"[^>]*>', drawn)
+    coloured = set(re.findall(r'center: (\w+);[^>]*"line mark"[^>]*stroke="(#\w+)"', drawn))
+    assert {center for center, _ in coloured} == set(lines) == set(files)
+    assert len({colour for _, colour in coloured}) == len(coloured) == 5
 
 
 def test_a_closed_federation_cannot_report_what_it_was_not_asked(tmp_path: Path) -> None:

@@ -103,8 +103,14 @@ def write(path: str | Path, markup: str) -> Path:
 
 
 def stacked(sections: Sequence[Section]) -> "altair.TopLevelMixin":
-    """The charts of a report, one below the other."""
+    """The charts of a report, one below the other, each with its own colours.
+
+    With shared ones centers would be taken for groups, and those are not drawn.
+    """
     import altair
 
     charts: Any = [figure.chart for section in sections for figure in section.figures]
-    return charts[0] if len(charts) == 1 else altair.vconcat(*charts)
+    chart: altair.TopLevelMixin = charts[0]
+    if len(charts) > 1:
+        chart = altair.vconcat(*charts).resolve_scale(color="independent")
+    return chart
