@@ -173,6 +173,21 @@ def test_three_groups_without_groups_are_all_compared() -> None:
     assert result.rounds == 2
 
 
+def test_groups_that_nobody_named_come_by_number_and_then_by_name() -> None:
+    random = np.random.default_rng(4)
+    groups = ["-1", "0.5", "1", "2", "10", "11", "other"]
+    people = pl.DataFrame({"v": random.normal(size=210), "g": groups[::-1] * 30})
+    fed = Federation.local({"A": people, "B": people}, seed=1)
+    assert list(fed.table("v", by="g").groups) == groups
+    assert list(fed.table("v", by="g", method="parallel").groups) == groups
+    assert [group.group for group in fed.describe("v", by="g").groups] == groups
+    assert list(fed.compare("v", by="g").groups) == groups
+    medians: Any = fed.quantiles("v", 0.5, by="g")
+    assert [quantile.group for quantile in medians.quantiles] == groups
+    with pytest.raises(InputError, match=f"enough people: {', '.join(groups)}"):
+        fed.describe("v", by="g", groups=("1", "3"))
+
+
 def test_the_result_has_its_shape() -> None:
     told = federation(hospitals()).compare("v", by="g", method="all").to_dict()
     assert [row["method"] for row in told["methods"]] == ["weighted", "sum", "fisher", "table"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import inf, isnan
 from typing import Any, NoReturn
 
 from unpooled import where as conditions
@@ -83,6 +84,26 @@ def group_label(group: object) -> str:
     return str(group)
 
 
+def in_order(groups: Iterable[str]) -> list[str]:
+    """Groups that nobody put in an order: numbers by value, then words.
+
+    Examples
+    --------
+    >>> in_order({"10", "unknown", "2", "-1", "1.5"})
+    ['-1', '1.5', '2', '10', 'unknown']
+    """
+    return sorted(groups, key=lambda group: (_number(group), group))
+
+
+def _number(group: str) -> float:
+    """Its value; infinite where it has none."""
+    try:
+        value = float(group)
+    except ValueError:
+        return inf
+    return inf if isnan(value) else value
+
+
 def summarise_sizes(selection: Selection) -> Sizes:
     """How many people each group has (at a center)."""
     return Sizes(sizes=tuple(Size(group=g, n=n) for g, n in selection.people.items()))
@@ -122,7 +143,7 @@ def take_attendance(coordinator: Coordinator, request: Request) -> Attendance:
         for center, sizes in round_.aggregates.items()
         if sizes.sizes
     }
-    found = sorted({group for sizes in people.values() for group in sizes})
+    found = in_order({group for sizes in people.values() for group in sizes})
     check_answered(coordinator, request, round_, found)
     by_size = sorted(people, key=lambda center: (-sum(people[center].values()), center))
     groups = request.groups if request.groups is not None else tuple(found)
@@ -167,7 +188,7 @@ def _raise_unknown_groups(
         return  # centers refused for another reason; that one is told
     any_group = replace(request, groups=None)
     answers = coordinator.ask(SizesQuestion(**any_group.fields), Sizes).aggregates.values()
-    names = sorted({size.group for sizes in answers for size in sizes.sizes})
+    names = in_order({size.group for sizes in answers for size in sizes.sizes})
     if not names:
         return
     asked = ", ".join(repr(group) for group in unknown)

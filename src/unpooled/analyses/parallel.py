@@ -6,7 +6,7 @@ from math import isinf, isnan, nan
 
 import numpy as np
 
-from unpooled.analyses.asking import Request, explain
+from unpooled.analyses.asking import Request, explain, in_order
 from unpooled.analyses.lattice_facts import center_facts, common_facts
 from unpooled.analyses.parts import Parts, TablePart
 from unpooled.cohort import Selection
@@ -179,7 +179,7 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
                 found.setdefault(group, {})[center] = placeable
     if not found:
         explain(coordinator, request, refusals)
-    wanted = request.groups if request.groups is not None else sorted(found)
+    wanted = request.groups if request.groups is not None else in_order(found)
     groups = {group: found.get(group, {}) for group in wanted}
     few = {group: _few_values(round_.aggregates.values(), group) for group in groups}
     everything = [table for own in found.values() for tables in own.values() for table in tables]
