@@ -146,6 +146,32 @@ def test_ledgers_are_shown_and_verified(
     assert "line 2" in capsys.readouterr().out
 
 
+def test_a_ledger_that_is_not_sound_is_shown_as_such(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str], tmp_path: Path
+) -> None:
+    run(capsys, "describe", "crp", "--centers", *hospitals, "--ledger", str(tmp_path))
+    file = tmp_path / "Oslo.ledger"
+    sound = file.read_bytes()
+    run(capsys, "ledger", "show", str(file))
+    changes = {
+        "line 2: the hash of the line does not match": sound.replace(b"crp", b"CRP", 1),
+        "line 3: the hash of the line": sound.replace(b'"moments', b'"movements', 1),
+        "line 4: cut short, as by a crash; `unpooled ledger mend`": sound + b'{"number":',
+        "line 1: the file is empty, a ledger begins with a header": b"",
+    }
+    for problem, changed in changes.items():
+        file.write_bytes(changed)
+        for arguments in (["show"], ["show", "--json"]):
+            with pytest.raises(SystemExit) as stopped:
+                main(["ledger", *arguments, str(file)])
+            shown = capsys.readouterr()
+            assert stopped.value.code == 1
+            assert shown.err.startswith(f"The ledger is not sound: {problem}")
+            assert len(shown.err.splitlines()) == 1
+            if problem.endswith("match"):
+                assert "CRP" in shown.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -1,6 +1,7 @@
 """The ledger commands: show, verify, mend."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,22 @@ def ledger_show(
     file: Annotated[Path, typer.Argument(help="A center's ledger.")],
     as_json: AsJson = False,
 ) -> None:
-    """Print a ledger, entry by entry."""
+    """Print a ledger, entry by entry; say so, if something in it was changed."""
+    from unpooled.errors import LedgerError
+    from unpooled.ledger import verify
+
+    verdict = verify(file)
+    try:
+        _print_entries(file, as_json)
+    except LedgerError:  # a line that cannot be read; the verdict names it
+        if verdict.ok:
+            raise
+    if not verdict.ok:
+        print(verdict, file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _print_entries(file: Path, as_json: bool) -> None:
     from unpooled.ledger import read
     from unpooled.results.releases import ledger_text
 

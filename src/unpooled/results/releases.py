@@ -199,7 +199,7 @@ def ledger_text(header: Header, entries: Sequence[Entry]) -> str:
         [
             str(entry.number),
             entry.time,
-            "–" if entry.question == "null" else question_sentence(_question(entry)),
+            _asked_sentence(entry.question),
             payload_sentence(entry.answer.encode()),
         ]
         for entry in entries
@@ -208,5 +208,11 @@ def ledger_text(header: Header, entries: Sequence[Entry]) -> str:
     return f"{title}\n{columns_text(['entry', 'time', 'asked', 'left the center'], rows)}"
 
 
-def _question(entry: Entry) -> Question:
-    return decode_question(entry.question.encode())
+def _asked_sentence(question: str) -> str:
+    """What the text of a question asks, in words; a changed ledger may hold any text."""
+    if question == "null":
+        return "–"
+    try:
+        return question_sentence(decode_question(question.encode()))
+    except MessageError:
+        return "text that is not a question"
