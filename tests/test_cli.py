@@ -206,6 +206,10 @@ def test_centers_that_cannot_be_opened(
     capsys: pytest.CaptureFixture[str], hospitals: list[str]
 ) -> None:
     assert "does not exist" in fail(capsys, "table", "crp", "--centers", "nowhere.csv")
+    assert "file is missing after 'A='" in fail(capsys, "table", "crp", "--centers", "A=")
+    for nameless in (f"={hospitals[0]}", f" ={hospitals[0]}"):
+        told = fail(capsys, "table", "crp", "--centers", nameless)
+        assert "a center's name must not be empty" in told
     assert "two centers are named" in fail(
         capsys, "table", "crp", "--centers", hospitals[0], hospitals[0]
     )

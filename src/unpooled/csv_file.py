@@ -1,6 +1,8 @@
-"""A CSV file as a table of DuckDB, and which of its lines does not fit."""
+"""A CSV file as a table of DuckDB, and what in it does not fit."""
 
 import csv
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,16 +11,22 @@ from unpooled.errors import SourceError
 if TYPE_CHECKING:
     import duckdb
 
+_NOT_UTF8 = "is not UTF-8 text. Hint: save the file as UTF-8; spreadsheets call it CSV UTF-8."
+
 
 def load_csv(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) -> None:
     """Read the file into the table `data`; `name` is its path as SQL."""
+    try:
+        _load(connection, path, name)
+    except UnicodeDecodeError as error:
+        line = _first_line_not_utf8(path)
+        raise SourceError(f"{str(path)!r} cannot be read: line {line} {_NOT_UTF8}") from error
+
+
+def _load(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) -> None:
     import duckdb
 
-    with path.open(encoding="utf-8-sig") as lines:
-        header = lines.readline()
-    if not header.strip():
-        raise SourceError(f"{str(path)!r} has no header line")
-    delimiter = max(",;\t|", key=header.count)
+    delimiter = _read_header(path)
     try:
         connection.execute(
             f"CREATE TEMP TABLE data AS SELECT * FROM read_csv({name}, header=true, skip=0, "
@@ -26,8 +34,49 @@ def load_csv(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) -> 
             "nullstr=['', 'NA', 'NaN', 'NULL'])"
         )
     except duckdb.Error:
-        _locate_ragged_line(path, delimiter)
+        with suppress(csv.Error):  # as of a quote that is not closed
+            _locate_ragged_line(path, delimiter)
         raise
+
+
+def _read_header(path: Path) -> str:
+    """What stands between the columns; raises where two of them share a name."""
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        first = lines.readline()
+        if not first.strip():
+            raise SourceError(f"{str(path)!r} has no header line")
+        if "\0" in first:
+            raise SourceError(f"{str(path)!r} cannot be read: line 1 {_NOT_UTF8}")
+        delimiter = max(",;\t|", key=first.count)
+        lines.seek(0)
+        _check_names(path, csv.reader(lines, delimiter=delimiter))
+    return delimiter
+
+
+def _check_names(path: Path, rows: Iterator[list[str]]) -> None:
+    seen: dict[str, str] = {}
+    try:
+        names = [column.strip() for column in next(rows)]
+    except csv.Error:  # DuckDB says why
+        return
+    for column in filter(None, names):
+        other = seen.get(column.lower())  # DuckDB takes Age and age for one
+        if other == column:
+            raise SourceError(f"{str(path)!r} has two columns named {column!r}")
+        if other is not None:
+            alike = f"{other!r} and {column!r}, which differ in capitals alone"
+            raise SourceError(f"{str(path)!r} has the columns {alike}")
+        seen[column.lower()] = column
+
+
+def _first_line_not_utf8(path: Path) -> int:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 1
 
 
 def _locate_ragged_line(path: Path, delimiter: str) -> None:

@@ -327,7 +327,7 @@ def _open_file(path: Path, scratch: Scratch | None) -> Source:
                     f"{str(path)!r} ends in {suffix!r}; a center's file must be .csv or .parquet"
                 )
         return Source(connection, scratch=scratch)
-    except (duckdb.Error, UnicodeDecodeError) as error:
+    except duckdb.Error as error:
         raise SourceError(f"{str(path)!r} cannot be read: {_plain(str(error))}") from error
 
 

@@ -294,6 +294,8 @@ def _named(centers: Sequence[str]) -> dict[str, str]:
         name, given, file = text.partition("=")
         if not given or Path(text).exists():
             name, file = Path(text).stem, text
+        if not file:
+            raise InputError(f"centers: the file is missing after {text!r}")
         if name in named:
             raise InputError(f"two centers are named {name!r}. Hint: name them, NAME=FILE")
         named[name] = file

@@ -56,6 +56,8 @@ def open_link(
     """A link to centers that are made here, one from each source."""
     if not sources:
         raise InputError("a federation needs at least one center, got none")
+    if any(not str(name).strip() for name in sources):
+        raise InputError("a center's name must not be empty. Hint: NAME=FILE, or {'NAME': data}")
     folder = None if ledger is None else Path(ledger)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
