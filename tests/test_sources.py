@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from unpooled import Federation
+from unpooled.almost_numbers import almost_numbers
 from unpooled.errors import InputError, SourceError
 from unpooled.scratch import Scratch
 from unpooled.sources import open_source
@@ -99,6 +100,27 @@ def test_a_file_that_cannot_be_read_says_why(
     file.write_bytes(content)
     with pytest.raises(SourceError, match=problem):
         open_source(file)
+
+
+def test_text_among_numbers_is_pointed_at(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(
+        "id;comma;below;code;rare;sex;name\n"
+        "1;4;0.3;A1;1;F;Ada\n2;;<0.1;7;x;M;Bo\n3;12,5;5e-1;B2;y;F;Cy\n4;1,25;2;B3;;M;Di\n"
+    )
+    source = open_source(file)
+    told = [str(found) for found in almost_numbers(source, source.kinds)]
+    assert told == [
+        "comma is read as text, for row 3 has '12,5'. Hint: decimals have a point: 12.5",
+        "below is read as text, for row 2 has '<0.1'. "
+        "Hint: a cell holds a number, or nothing where there is none",
+    ]
+    long = open_source(pl.DataFrame({"v": ["1", "2", "3", "note " * 100]}))
+    assert "row 4 has 'note note" in str(*almost_numbers(long, long.kinds))
+    assert len(str(*almost_numbers(long, long.kinds))) < 200
+    for nothing in ([], [None], [""], ["1", "2"]):
+        empty = open_source(pl.DataFrame({"v": pl.Series(nothing, dtype=pl.String)}))
+        assert list(almost_numbers(empty, empty.kinds)) == []
 
 
 def test_a_file_that_is_not_there_and_data_that_is_no_frame() -> None:

@@ -98,6 +98,12 @@ def test_check_says_in_plain_words_what_is_wrong(network: Network) -> None:
     assert "WRONG  data: " in told
     assert "data.csv' does not exist" in told
     assert "WRONG  coordinator: nobody answers" in told
+    rows = "".join(f"{i};{i},5;{i}x\n" for i in range(40))
+    (kit / "data.csv").write_text(f"age;crp;person\n{rows}")
+    told = run("center", "check", kit, wanted=1)
+    assert "ok     data: 40 rows, 3 columns" in told
+    assert "note   data: crp is read as text, for row 1 has '0,5'. Hint: decimals" in told
+    (kit / "data.csv").unlink()
     (kit / "local" / "authorization.json").write_text("{}")
     assert "WRONG  engine settings: authorization.json" in run("center", "check", kit, wanted=1)
     (kit / "startup" / "client.crt").write_text("")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from unpooled.almost_numbers import almost_numbers
 from unpooled.center_config import CenterFile, open_data, read_center
 from unpooled.errors import UnpooledError
 from unpooled.keys import CenterKey
@@ -24,9 +25,11 @@ class Finding:
     topic: str
     good: bool
     words: str
+    note: bool = False  # good, and yet worth a look
 
     def __str__(self) -> str:
-        return f"{'ok   ' if self.good else 'WRONG'}  {self.topic}: {self.words}"
+        mark = "WRONG" if not self.good else "note " if self.note else "ok   "
+        return f"{mark}  {self.topic}: {self.words}"
 
 
 def check_center(folder: Path, config: Path | None = None) -> list[Finding]:
@@ -112,6 +115,9 @@ def _data(center: CenterFile, folder: Path) -> Iterator[Finding]:
     few = "" if people >= policy.k else f"; with fewer than {policy.k} nothing can be answered"
     yield Finding("data", not few, f"{people} rows, {len(source.kinds)} columns{few}")
     wanted = {*(policy.variables or ()), *(() if policy.person is None else (policy.person,))}
+    asked = [name for name in source.kinds if policy.allows(name) and name != policy.person]
+    for column in almost_numbers(source, asked):
+        yield Finding("data", True, str(column), note=True)
     unknown = sorted(wanted - set(source.kinds))
     if unknown:
         yield Finding("policy", False, f"it names columns that are not there: {', '.join(unknown)}")
