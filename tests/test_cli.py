@@ -177,6 +177,11 @@ def test_a_ledger_that_is_not_sound_is_shown_as_such(
     [
         (["table", "loss"], "There are: age, arm, crp, died, months, sex"),
         (["table", "crp", "--by", "ward"], "no center has a variable 'ward'"),
+        (["table", "crp", "--where", "age > 9 and sex == F"], "in quotes, as in sex == 'F'"),
+        (["describe", "crp", "--where", "not F != sex"], "in quotes, as in sex != 'F'"),
+        (["compare", "crp", "--by", "arm", "--where", "F <= sex"], "quotes, as in sex >= 'F'"),
+        (["table", "crp", "--where", "sx == F"], "There are: age, arm, crp, died, months, sex\n"),
+        (["table", "crp", "--where", "F == 1"], "There are: age, arm, crp, died, months, sex\n"),
         (["table", "sex"], "something other than numbers"),
         (["table", "crp", "--where", "age >> 3"], "^"),
         (["table", "crp", "--limits", "closed"], "limits must be"),

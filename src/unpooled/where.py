@@ -14,7 +14,7 @@ selected. NaN is missing. Text is ordered by code point, false before true. A da
 it begins with; times are compared to the microsecond.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -170,6 +170,26 @@ def columns(condition: Condition) -> tuple[str, ...]:
             return columns(part)
         case And(parts) | Or(parts):
             return tuple(dict.fromkeys(chain.from_iterable(map(columns, parts))))
+
+
+def meant_as_text(condition: Condition, name: str, known: Collection[str]) -> Comparison | None:
+    """The comparison of a known column with a name that may be a text without its quotes.
+
+    >>> str(meant_as_text(parse("age > 40 and sex == F"), "F", ["age", "sex"]))
+    "sex == 'F'"
+    """
+    match condition:
+        case Comparison(left, sign, Column() as right) if name in (left.name, right.name):
+            if right.name != name:
+                left, sign = right, MIRRORED.get(sign, sign)
+            return Comparison(left, sign, Literal(name)) if left.name in known else None
+        case Not(part):
+            return meant_as_text(part, name, known)
+        case And(parts) | Or(parts):
+            found = (meant_as_text(part, name, known) for part in parts)
+            return next(filter(None, found), None)
+        case _:
+            return None
 
 
 def to_sql(condition: Condition, kinds: Mapping[str, Kind]) -> tuple[str, list[object]]:

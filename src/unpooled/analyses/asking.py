@@ -163,7 +163,7 @@ def check_answered(
 ) -> None:
     """Raise, with what the analyst can do, when nobody can answer or a group is nowhere."""
     if not found:
-        _raise_unknown_variable(coordinator, round_)
+        _raise_unknown_variable(coordinator, request, round_)
     unknown = [group for group in request.groups or () if group not in found]
     if unknown:
         _raise_unknown_groups(coordinator, request, round_, unknown)
@@ -171,14 +171,26 @@ def check_answered(
         refuse(round_.refusals)
 
 
-def _raise_unknown_variable(coordinator: Coordinator, round_: Round[Any]) -> None:
+def _raise_unknown_variable(coordinator: Coordinator, request: Request, round_: Round[Any]) -> None:
     unknown = {r.name for _, r in round_.refusals if r.reason is Reason.UNKNOWN_VARIABLE}
     if not unknown or {r.reason for _, r in round_.refusals} != {Reason.UNKNOWN_VARIABLE}:
         return
     catalogues = coordinator.ask(CatalogueQuestion(), Catalogue).aggregates.values()
     names = sorted({variable.name for c in catalogues for variable in c.variables})
-    missing = ", ".join(repr(name) for name in sorted(filter(None, unknown)))
-    raise InputError(f"no center has a variable {missing}. There are: {', '.join(names)}")
+    missing = sorted(filter(None, unknown))
+    quoted = ", ".join(map(repr, missing))
+    hint = _quotes_hint(request, missing, names)
+    raise InputError(f"no center has a variable {quoted}. There are: {', '.join(names)}{hint}")
+
+
+def _quotes_hint(request: Request, unknown: Sequence[str], known: Sequence[str]) -> str:
+    """Where a condition compares a variable with an unknown name: text goes in quotes."""
+    if request.where is None:
+        return ""
+    condition = conditions.parse(request.where)
+    meant = (conditions.meant_as_text(condition, name, known) for name in unknown)
+    found = next(filter(None, meant), None)
+    return "" if found is None else f". Hint: text goes in quotes, as in {found}"
 
 
 def _raise_unknown_groups(
