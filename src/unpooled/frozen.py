@@ -4,7 +4,8 @@ Two tables of the same people, cut in other places or into other groups, can be 
 whole numbers that isolates 1..K−1 people at most boundaries. So survival is told in one grouping,
 under one condition, up to one horizon; and the columns of time and status serve either survival or
 other questions: a condition on the times cuts them anew, and the number of events of everybody
-gives away the arm that had too few to tell. Arms hold different people, so more groups of the same
+gives away the arm that had too few to tell. An outcome of other columns is such a question, too, if
+it is grouped by these or selects on them. Arms hold different people, so more groups of the same
 grouping may follow. What was told of a group stays: had somebody's status changed since, two
 answers would show whose.
 """
@@ -17,7 +18,6 @@ from unpooled.messages import (
     Answer,
     CatalogueQuestion,
     CohortQuestion,
-    FollowUpQuestion,
     GroupStatuses,
     OutcomeQuestion,
     Question,
@@ -28,6 +28,8 @@ from unpooled.messages import (
 )
 from unpooled.where import columns, parse
 
+_About = tuple[str | None, ...]  # words that say which outcome is meant; () is none
+
 
 class FrozenOutcomes:
     """The first survival release of each time variable, and the columns used otherwise."""
@@ -35,7 +37,7 @@ class FrozenOutcomes:
     def __init__(self) -> None:
         self._outcomes: dict[str, SurvivalQuestion] = {}
         self._groups: dict[tuple[str, str], GroupStatuses] = {}  # time and group → what was told
-        self._used: set[str] = set()
+        self._used: dict[_About, set[str]] = {}
 
     @classmethod
     def of(cls, ledger: Ledger) -> "FrozenOutcomes":
@@ -62,15 +64,16 @@ class FrozenOutcomes:
         """
         if isinstance(question, CatalogueQuestion):
             return True
-        if not isinstance(question, OutcomeQuestion):
-            return not (_used(question) & self._frozen)
         first = self._outcomes.get(question.variable)
-        fine = isinstance(question, SurvivalQuestion)  # else moments, which the memory judges
-        if first is None:
-            taken = self._frozen | (self._used if fine else set())
-            return not ({question.variable, question.event} & taken)
-        return _people(first) == _people(question) and (
-            not isinstance(question, SurvivalQuestion) or _cut(first) == _cut(question)
+        if first is not None and isinstance(question, OutcomeQuestion):
+            return _people(first) == _people(question) and (
+                not isinstance(question, SurvivalQuestion) or _cut(first) == _cut(question)
+            )
+        if {c for columns in _uses(question).values() for c in columns} & self._frozen:
+            return False
+        # all but survival tell of sets, which the memory judges
+        return not isinstance(question, SurvivalQuestion) or not (
+            {question.variable, question.event} & self._used_otherwise(question)
         )
 
     def has_outcome(self, variable: str) -> bool:
@@ -88,22 +91,35 @@ class FrozenOutcomes:
         if isinstance(question, SurvivalQuestion):
             self._outcomes.setdefault(question.variable, question)
             self._groups.update(_groups(question, answer))
-        elif not isinstance(question, FollowUpQuestion | CatalogueQuestion):
-            self._used |= _used(question)
+        if not isinstance(question, CatalogueQuestion):
+            for about, used in _uses(question).items():
+                self._used.setdefault(about, set()).update(used)
 
     @property
     def _frozen(self) -> set[str]:
         """The columns of time and status of all that was told."""
         return {c for first in self._outcomes.values() for c in (first.variable, first.event)}
 
+    def _used_otherwise(self, question: SurvivalQuestion) -> set[str]:
+        """The columns that were used for something else than this outcome."""
+        own = _uses(question)
+        return {c for about, used in self._used.items() if about not in own for c in used}
 
-def _used(question: CohortQuestion) -> set[str]:
-    """The columns whose values decide the answer."""
-    used = {question.variable, *([] if question.by is None else [question.by])}
+
+def _uses(question: CohortQuestion) -> dict[_About, set[str]]:
+    """The columns whose values decide the answer, by the outcome that may use them again.
+
+    That is: its times for any outcome of them, which the memory judges; the event for outcomes of
+    these times and this event; groups and condition for the same people's outcome alone.
+    """
+    chosen = set() if question.by is None else {question.by}
     if question.where is not None:
         with suppress(WhereError):
-            used.update(columns(parse(question.where)))
-    return used
+            chosen.update(columns(parse(question.where)))
+    if not isinstance(question, OutcomeQuestion):
+        return {(): chosen | {question.variable}}
+    time, event = question.variable, question.event
+    return {(time,): {time}, (time, event): {event}, (time, *_people(question)): chosen}
 
 
 def _groups(question: Question, answer: Answer) -> list[tuple[tuple[str, str], GroupStatuses]]:

@@ -310,6 +310,83 @@ def test_the_columns_of_a_told_outcome_serve_no_other_question(other: Question) 
     assert ask(told_last, BY_ARM).refusals[0].reason is Reason.WOULD_DIFFER
 
 
+def few_died() -> pl.DataFrame:
+    """Three of the sixty people in arm A died: rule 15 hides how many."""
+    random = np.random.default_rng(0)
+    died = np.repeat([0, 1, 0, 1], [57, 3, 30, 30])
+    return pl.DataFrame(
+        {
+            "months": random.exponential(20, 120) + 0.01,
+            "died": died,
+            "arm": ["A"] * 60 + ["B"] * 60,
+            "crp": random.gamma(9, 1, 120),
+            "sex": random.choice(["F", "M"], 120),
+        }
+    )
+
+
+def another_outcome(by: str | None = None, where: str | None = None) -> FollowUpQuestion:
+    """How long people are followed up by crp, of all things; the event is somebody's sex."""
+    return FollowUpQuestion(variable="crp", event="sex", event_is="F", by=by, where=where)
+
+
+def told_people(answer: Answer) -> dict[str, int]:
+    return {g.group: g.n for g in answer.aggregate.moments} if answer.aggregate else {}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("survival_first", [True, False])
+def test_another_outcome_does_not_count_the_events_of_a_told_one(
+    survival_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attack: 60 people of the arm minus those who are followed up and did not die."""
+    alive = another_outcome(where="arm == 'A' and died == 0")
+
+    def attack() -> int | None:
+        haifa = center(few_died())
+        asked = (BY_ARM, alive) if survival_first else (alive, BY_ARM)
+        said = {question: ask(haifa, question) for question in asked}
+        if any(answer.aggregate is None for answer in said.values()):
+            assert said[asked[0]].aggregate is not None
+            assert said[asked[1]].refusals == (Refusal(reason=Reason.WOULD_DIFFER, limit=K),)
+            return None
+        arm = statuses(said[BY_ARM])["A"]
+        assert arm.below == "events"
+        return sum(sum(t.counts) for t in arm.either or ()) - told_people(said[alive])["all"]
+
+    assert attack() is None
+    monkeypatch.setattr(FrozenOutcomes, "allows", lambda *_: True)
+    assert attack() == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        another_outcome(by="died"),
+        another_outcome(where="months > 12.5"),
+        FollowUpQuestion(variable="crp", event="died"),
+        FollowUpQuestion(variable="died", event="sex", event_is="F"),
+        SurvivalQuestion(variable="crp", event="sex", event_is="F", by="died", horizon=60.0),
+    ],
+)
+def test_another_outcome_uses_no_column_of_a_told_one(other: Question) -> None:
+    told_first, told_last = center(few_died()), center(few_died())
+    assert ask(told_first, BY_ARM).aggregate is not None
+    assert ask(told_first, other).refusals == (Refusal(reason=Reason.WOULD_DIFFER, limit=K),)
+    assert ask(told_last, other).aggregate is not None
+    assert ask(told_last, BY_ARM).refusals == (Refusal(reason=Reason.WOULD_DIFFER, limit=K),)
+
+
+@pytest.mark.parametrize("where", [None, "months > 0", "sex == 'F' or died == 1"])
+def test_an_outcome_is_told_after_its_own_follow_up(where: str | None) -> None:
+    relapses = np.random.default_rng(1).integers(0, 2, 400)
+    haifa = center(trial(1, 400, days=np.arange(400.0), relapsed=relapses))
+    for question in (FollowUpQuestion(variable="months", event="died", by="arm"), BY_ARM):
+        chosen = msgspec.structs.replace(question, where=where)
+        assert ask(haifa, chosen).aggregate is not None
+    other = SurvivalQuestion(variable="days", event="relapsed", by="arm", horizon=400.0)
+    assert ask(haifa, other).aggregate is not None  # of other columns, in the same arms
+
+
 def test_survival_is_not_answered_after_a_table_of_the_times() -> None:
     haifa = center(trial(1, 400))
     assert ask(haifa, TableQuestion(variable="months")).aggregate is not None
