@@ -28,7 +28,7 @@ from unpooled.cohort import (
     units_of,
     withhold,
 )
-from unpooled.errors import HeldError, InputError, LedgerError, MessageError
+from unpooled.errors import GateError, HeldError, InputError, LedgerError, MessageError
 from unpooled.frozen import FrozenOutcomes
 from unpooled.gate import Gate, Release
 from unpooled.keys import CenterKey
@@ -183,7 +183,12 @@ class Center:
     def _refuse(self, question: Question | None, refusal: Refusal, ticket: str | None) -> Release:
         k = k_in_force(question, self._policy)
         answer = Answer(k=k, aggregate=None, refusals=(refusal,))
-        return self._gate.release(question, answer, ticket=ticket)
+        try:
+            return self._gate.release(question, answer, ticket=ticket)
+        except GateError:  # it says more than a refusal may: not even that nothing came may tell
+            _log.info("%s: a refusal broke a rule of the gate", self.name, exc_info=True)
+            bare = Answer(k=k, aggregate=None, refusals=(Refusal(reason=Reason.FAILED),))
+            return self._gate.release(question, bare, ticket=ticket)
 
     def _respond(self, question: Question, ticket: str | None) -> Release:
         k = k_in_force(question, self._policy)

@@ -187,7 +187,8 @@ def find_cohort(
     people = rows
     if policy.person is not None:
         people = _people(rows, policy)
-        _check_people(source, people, parameters, 0 if selected is None else policy.k)
+        needed = people_needed(question, k_in_force(question, policy))
+        _check_people(source, people, parameters, 0 if selected is None else needed)
     return Cohort(source, people, parameters, declared, policy.per_person is not None)
 
 
@@ -222,11 +223,12 @@ def _check_names(
         if not policy.allows(name):
             raise RefusedQuestion(Reason.NOT_ALLOWED, name)
     if source.kinds[question.variable] not in _NUMBERS:
+        least = people_needed(question, k_in_force(question, policy))
         column = quote(question.variable)
         rows, values = source.rows(f"SELECT count(*), count({column}) FROM {source.relation}")[0]
         if not rows:
             raise RefusedQuestion(
-                Reason.ABSENT if policy.zero_cells else Reason.TOO_SMALL, limit=policy.k
+                Reason.ABSENT if policy.zero_cells else Reason.TOO_SMALL, limit=least
             )
         empty = not values and rows >= policy.k
         raise RefusedQuestion(

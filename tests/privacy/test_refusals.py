@@ -1,13 +1,30 @@
 """What a refusal says must not tell on a single person either."""
 
+from pathlib import Path
+
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
 
+from unpooled import center as centers
 from unpooled import cohort
+from unpooled.approval import Steward, pending
 from unpooled.center import Center
+from unpooled.errors import HeldError
 from unpooled.keys import CenterKey
-from unpooled.messages import MomentsQuestion, Reason, SizesQuestion, decode_answer, encode
+from unpooled.messages import (
+    AboutPeople,
+    Answer,
+    LatticeQuestion,
+    MomentsQuestion,
+    PowersQuestion,
+    Reason,
+    Refusal,
+    SizesQuestion,
+    decode_answer,
+    encode,
+)
 from unpooled.policy import Policy
 from unpooled.sources import open_source
 from unpooled.variables import Variable
@@ -81,6 +98,107 @@ def test_repeated_rows_of_few_people_are_not_told() -> None:
         "v >= 2 and v < 4": Reason.TOO_SMALL,
         "v < 50": Reason.REPEATED_PERSON,
     }
+
+
+def visits() -> pl.DataFrame:
+    """Sixty people; the one aged 58 came a second time, with a crp of 17.3218."""
+    random = np.random.default_rng(0)
+    age = random.integers(20, 50, 60)
+    age[7] = 58
+    return pl.DataFrame(
+        {
+            "who": [*range(60), 7],
+            "visit": [1] * 60 + [2],
+            "crp": [*random.gamma(4, 3, 60), 17.3218],
+            "age": [*age, 58],
+            "x": [*random.normal(size=60), 0.0],
+        }
+    )
+
+
+SECOND = "age == 58 and (visit == 1 or crp > {})"  # two rows of one person, or one
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        SizesQuestion(variable="x", k=11),
+        LatticeQuestion(variable="x"),
+        LatticeQuestion(variable="x", k=11),
+        PowersQuestion(variable="x", lambdas=(1.0,), k=11),
+    ],
+)
+def test_the_limit_of_a_refusal_does_not_tell_on_repeated_rows(question: AboutPeople) -> None:
+    """Nor does it fail to come, unrecorded, where one person has two of the rows."""
+    key = CenterKey.from_seed(1, "Porto")
+    porto = Center("Porto", open_source(visits()), Policy(person="who"), key)
+    said = []
+    for crp in (10.0, 30.0):
+        chosen = msgspec.structs.replace(question, where=SECOND.format(crp))
+        said.append(decode_answer(porto.answer(encode(chosen)).payload).refusals)
+    assert said[0] == said[1]
+    assert len(porto.ledger) == 2
+
+
+def test_a_file_without_rows_is_refused_with_the_limit_in_force() -> None:
+    rows = pl.DataFrame({"x": pl.Series([], dtype=pl.String)})
+    porto = Center("Porto", open_source(rows), Policy(), CenterKey.from_seed(1, "Porto"))
+    for question in (SizesQuestion(variable="x", k=11), LatticeQuestion(variable="x")):
+        (refusal,) = decode_answer(porto.answer(encode(question)).payload).refusals
+        assert refusal == Refusal(reason=Reason.ABSENT, limit=11 if question.k else 20)
+
+
+@pytest.mark.parametrize("steward", [False, True])
+def test_powers_name_no_group_that_nobody_named(tmp_path: Path, steward: bool) -> None:
+    rows = pl.DataFrame({"x": np.arange(60.0), "name": ["F"] * 40 + ["Smith, J"] * 20})
+    porto = Center(
+        "Porto",
+        open_source(rows),
+        Policy(),
+        CenterKey.from_seed(1, "Porto"),
+        steward=Steward(tmp_path / "Porto.pending") if steward else None,
+    )
+    question = PowersQuestion(variable="x", by="name", lambdas=(0.0, 1.0))
+    if steward:
+        with pytest.raises(HeldError):
+            porto.answer(encode(question))
+        (held,) = pending(tmp_path / "Porto.pending")
+        payload = held.answer.encode()
+    else:
+        payload = porto.answer(encode(question)).payload
+        assert len(porto.ledger) == 1
+    refused = Refusal(reason=Reason.TOO_MANY_POWERS, limit=30)
+    assert decode_answer(payload).refusals == (refused,)
+    named = msgspec.structs.replace(question, groups=("F", "Smith, J"))
+    if not steward:
+        (refusal,) = decode_answer(porto.answer(encode(named)).payload).refusals
+        assert refusal.name == "Smith, J"
+
+
+def test_a_refusal_that_breaks_a_rule_leaves_as_a_bare_failure_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is wrong with a refusal: that none comes, and none is recorded, would tell too."""
+
+    def careless(*_: object) -> cohort.Cohort:
+        raise cohort.RefusedQuestion(Reason.TOO_SMALL, "Smith", 7)
+
+    monkeypatch.setattr(centers, "find_cohort", careless)
+    porto = center()
+    question = encode(SizesQuestion(variable="crp"))
+    bare = Answer(k=10, aggregate=None, refusals=(Refusal(reason=Reason.FAILED),))
+    assert decode_answer(porto.answer(question).payload) == bare
+    (entry,) = porto.ledger
+    assert (entry.kind, decode_answer(entry.answer.encode())) == ("refusal", bare)
+
+    folder = tmp_path / "Porto.pending"
+    key = CenterKey.from_seed(1, "Porto")
+    rows = pl.DataFrame({"crp": np.arange(60.0)})
+    porto = Center("Porto", open_source(rows), Policy(), key, steward=Steward(folder))
+    with pytest.raises(HeldError):
+        porto.answer(question)
+    (held,) = pending(folder)
+    assert decode_answer(held.answer.encode()) == bare
 
 
 def named_groups(values: list[str], by: str) -> dict[str, Reason]:

@@ -77,7 +77,7 @@ def summarise_powers(question: PowersQuestion, selection: Selection, policy: Pol
     for group, values in zip(selection.groups, selection.values(), strict=True):
         rare = Rare.of(values, selection.rule.k).people
         telling = telling_values(values, selection.rule.k)
-        named = None if question.by is None else group
+        named = None if question.by is None or question.groups is None else group
         if len(values) < needed or 0 < rare < needed:
             raise RefusedQuestion(Reason.TOO_MANY_POWERS, named, needed)
         if 0 < telling < SD_NEEDS:
