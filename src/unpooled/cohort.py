@@ -16,7 +16,7 @@ from unpooled.maths.binning import Rule
 from unpooled.memory.proposal import Proposal
 from unpooled.memory.units import Members, Units
 from unpooled.messages import EVERYBODY, CohortQuestion, Reason, Refusal
-from unpooled.policy import Policy, k_in_force, nobody_told, people_needed
+from unpooled.policy import PerPerson, Policy, k_in_force, nobody_told, people_needed
 from unpooled.reading import read_people
 from unpooled.sources import ROW, Source, quote
 from unpooled.variables import Variable
@@ -177,6 +177,7 @@ def find_cohort(
     selected = _parse(question)
     _check_names(source, question, policy, selected)
     _check_values(source, question.variable, declared)
+    _check_people(source, question.by, policy)
     condition, parameters = _condition(source, selected)
     value = f"nullif(CAST({quote(question.variable)} AS DOUBLE), 'NaN'::DOUBLE)"
     person = "NULL" if policy.person is None else quote(policy.person)
@@ -184,24 +185,13 @@ def find_cohort(
         f"SELECT {value} AS v, {label_sql(source, question.by)} AS g, {person} AS p, {ROW} AS unit "
         f"FROM {source.numbered} WHERE {condition}"
     )
-    people = rows
-    if policy.person is not None:
-        people = _people(rows, policy)
-        needed = people_needed(question, k_in_force(question, policy))
-        _check_people(source, people, parameters, 0 if selected is None else needed)
+    people = rows if policy.per_person is None else _people(rows, policy.per_person)
     return Cohort(source, people, parameters, declared, policy.per_person is not None)
 
 
 def units_of(source: Source, policy: Policy) -> Units:
     """What one person is at this center, before anybody was asked about."""
-    if policy.per_person is not None:
-        return Units.of_persons()
-    if policy.person is None:
-        return Units(source.size)
-    person = quote(policy.person)
-    counted = f"SELECT count(*) AS rows FROM {source.relation} WHERE {person} IS NOT NULL"
-    ((most,),) = source.rows(f"SELECT max(rows) FROM ({counted} GROUP BY {person})")
-    return Units(source.size, most or 1)
+    return Units(source.size) if policy.per_person is None else Units.of_persons()
 
 
 def _parse(question: CohortQuestion) -> where.Condition | None:
@@ -286,15 +276,13 @@ _PER_PERSON = {
 }
 
 
-def _people(rows: str, policy: Policy) -> str:
+def _people(rows: str, per_person: PerPerson) -> str:
     """SQL for a row per person, by the policy's rule for repeated rows.
 
     A unit is then named by the rows that make it up.
     """
-    if policy.per_person is None:
-        return rows
     return (
-        f"SELECT p, g, {_PER_PERSON[policy.per_person]} AS v, "
+        f"SELECT p, g, {_PER_PERSON[per_person]} AS v, "
         f"bit_xor({_hashed('unit')}) AS unit, {_hashed('p')} AS owner "
         f"FROM ({rows}) WHERE p IS NOT NULL GROUP BY p, g"
     )
@@ -304,13 +292,13 @@ def _hashed(column: str) -> str:
     return f"CAST(md5_number_lower(CAST({column} AS VARCHAR)) AS UBIGINT)"
 
 
-def _check_people(source: Source, people: str, parameters: tuple[object, ...], least: int) -> None:
-    """Refuse repeated rows; of fewer than `least` people not even that is told."""
-    counted = source.rows(
-        f"SELECT count(*), count(DISTINCT p) FROM ({people}) WHERE g IS NOT NULL", parameters
-    )
-    rows, persons = counted[0]
-    if rows > persons and persons < least:
-        raise RefusedQuestion(Reason.TOO_SMALL, limit=least)
-    if rows > persons:
+def _check_people(source: Source, by: str | None, policy: Policy) -> None:
+    """Refuse where somebody has several rows or, once these are put together, several groups.
+
+    All rows say so, whatever the question selects: no choice of people can find who it is.
+    """
+    if policy.person is None or (policy.per_person is not None and by is None):
+        return
+    label = None if policy.per_person is None else label_sql(source, by)
+    if source.repeats(policy.person, label):
         raise RefusedQuestion(Reason.REPEATED_PERSON)

@@ -33,7 +33,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     person
         The column that names the person a row belongs to. K counts people, not rows.
     per_person
-        How several rows of one person become one value; None: such rows are refused.
+        How several rows of one person become one value; None: where there are such, all is refused.
     zero_cells
         Whether "nobody" may be said of a cell.
     limits

@@ -71,6 +71,7 @@ class Source:
         self._resolutions: dict[tuple[object, ...], float | None] = {}
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         self._filled: dict[str, int] = {}
+        self._repeats: dict[tuple[str, str | None], bool] = {}
         self._single = {row[0] for row in described if row[1] == "FLOAT"}
         self.kinds: Mapping[str, Kind] = {row[0]: _kind(row[1]) for row in described}
 
@@ -163,6 +164,20 @@ class Source:
                 low, high = self._quartiles(others)
             self._spreads[variable, least] = high - low
         return self._spreads[variable, least]
+
+    def repeats(self, person: str, label: str | None = None) -> bool:
+        """Whether some row has no person of its own.
+
+        Where `label` is SQL for a row's label: whether somebody's rows have several.
+        """
+        if (person, label) not in self._repeats:
+            rows = f"SELECT {quote(person)} AS p FROM {self.relation}"
+            if label is not None:
+                labels = f"SELECT DISTINCT {quote(person)} AS p, {label} AS g FROM {self.relation}"
+                rows = f"SELECT p FROM ({labels}) WHERE p IS NOT NULL AND g IS NOT NULL"
+            found, persons = self.rows(f"SELECT count(*), count(DISTINCT p) FROM ({rows})")[0]
+            self._repeats[person, label] = found > persons
+        return self._repeats[person, label]
 
     def filled(self, variable: str) -> int:
         """How many rows have a value."""

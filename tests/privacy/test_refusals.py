@@ -1,6 +1,7 @@
 """What a refusal says must not tell on a single person either."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -8,7 +9,7 @@ import polars as pl
 import pytest
 
 from unpooled import center as centers
-from unpooled import cohort
+from unpooled import cohort, outcome
 from unpooled.approval import Steward, pending
 from unpooled.center import Center
 from unpooled.errors import HeldError
@@ -16,6 +17,7 @@ from unpooled.keys import CenterKey
 from unpooled.messages import (
     AboutPeople,
     Answer,
+    FollowUpQuestion,
     LatticeQuestion,
     MomentsQuestion,
     PowersQuestion,
@@ -25,8 +27,8 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import Policy
-from unpooled.sources import open_source
+from unpooled.policy import PerPerson, Policy
+from unpooled.sources import Source, open_source
 from unpooled.variables import Variable
 
 
@@ -81,25 +83,6 @@ def test_a_broken_limit_is_told_of_the_whole_column_and_never_of_chosen_people()
     assert reasons == {Reason.OUTSIDE_LIMITS}
 
 
-def test_repeated_rows_of_few_people_are_not_told() -> None:
-    rows = pl.DataFrame({"v": np.arange(60.0), "id": [0, 0, *range(2, 60)]})
-    policy = Policy(person="id")
-    haifa = Center("Haifa", open_source(rows), policy, CenterKey.from_seed(1, "Haifa"))
-    told = {
-        where: decode_answer(
-            haifa.answer(encode(MomentsQuestion(variable="v", where=where))).payload
-        )
-        .refusals[0]
-        .reason
-        for where in ("v < 2", "v >= 2 and v < 4", "v < 50")
-    }
-    assert told == {
-        "v < 2": Reason.TOO_SMALL,
-        "v >= 2 and v < 4": Reason.TOO_SMALL,
-        "v < 50": Reason.REPEATED_PERSON,
-    }
-
-
 def visits() -> pl.DataFrame:
     """Sixty people; the one aged 58 came a second time, with a crp of 17.3218."""
     random = np.random.default_rng(0)
@@ -114,6 +97,65 @@ def visits() -> pl.DataFrame:
             "x": [*random.normal(size=60), 0.0],
         }
     )
+
+
+def halve_repeated(question: AboutPeople, per_person: PerPerson | None) -> float:
+    """The attack: all first visits, and the second one if its crp is above a limit."""
+    policy = Policy(person="who", per_person=per_person)
+    porto = Center("Porto", open_source(visits()), policy, CenterKey.from_seed(1, "Porto"))
+    low, high = 0.0, 200.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        chosen = f"visit == 1 or (age == 58 and crp > {middle} and visit == 2)"
+        asked = msgspec.structs.replace(question, where=chosen)
+        said = {refusal.reason for refusal in refusals(porto, asked)}
+        low, high = (middle, high) if Reason.REPEATED_PERSON in said else (low, middle)
+    return (low + high) / 2
+
+
+def refusals(porto: Center, question: AboutPeople) -> tuple[Refusal, ...]:
+    return decode_answer(porto.answer(encode(question)).payload).refusals
+
+
+@pytest.mark.parametrize(
+    ("question", "per_person"),
+    [
+        (SizesQuestion(variable="x"), None),
+        (SizesQuestion(variable="x", by="visit"), "mean"),
+        (FollowUpQuestion(variable="x", event="visit", by="visit"), "mean"),
+    ],
+)
+def test_no_condition_finds_who_has_repeated_rows(
+    question: AboutPeople, per_person: PerPerson | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the selected rows decide instead of all, the second visit's value is found."""
+    assert abs(halve_repeated(question, per_person) - 17.3218) > 1
+    found = cohort.find_cohort
+    monkeypatch.setattr(cohort, "_check_people", lambda *_: None)
+
+    def of_the_selected(source: Source, *asked: Any) -> cohort.Cohort:
+        chosen = found(source, *asked)
+        repeated = f"SELECT count(*) > count(DISTINCT p) FROM ({chosen.people}) WHERE g IS NOT NULL"
+        if source.rows(repeated, chosen.parameters)[0][0]:
+            raise cohort.RefusedQuestion(Reason.REPEATED_PERSON)
+        return chosen
+
+    for module in (centers, outcome):
+        monkeypatch.setattr(module, "find_cohort", of_the_selected)
+    assert abs(halve_repeated(question, per_person) - 17.3218) < 1e-6
+
+
+def test_a_center_with_several_rows_per_person_is_told_to_say_per_person() -> None:
+    for where in (None, "visit == 1", "age == 58", "age == 580", "x > 0"):
+        key = CenterKey.from_seed(1, "Porto")
+        question = SizesQuestion(variable="crp", where=where)
+        porto = Center("Porto", open_source(visits()), Policy(person="who"), key)
+        assert refusals(porto, question) == (Refusal(reason=Reason.REPEATED_PERSON),)
+    policy = Policy(person="who", per_person="first")
+    for where in (None, "visit == 1", "x > 0"):
+        question = SizesQuestion(variable="crp", where=where)
+        porto = Center("Porto", open_source(visits()), policy, key)
+        assert refusals(porto, question) == ()
 
 
 SECOND = "age == 58 and (visit == 1 or crp > {})"  # two rows of one person, or one
