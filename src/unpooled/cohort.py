@@ -171,19 +171,30 @@ def _judge_size(size: People, k: int, zeros: bool) -> Reason | None:
 
 
 def find_cohort(
-    source: Source, question: CohortQuestion, policy: Policy, declared: Variable
+    source: Source,
+    question: CohortQuestion,
+    policy: Policy,
+    declared: Variable,
+    *,
+    known: str = "TRUE",
+    among: str = "TRUE",
 ) -> Cohort:
-    """Check what is asked for, and say in SQL which people it means."""
+    """Check what is asked for, and say in SQL which people it means.
+
+    `known` is SQL for whether a row's value counts, `among` for whether the row does. What is
+    checked are all rows and all values.
+    """
     selected = _parse(question)
     _check_names(source, question, policy, selected)
     _check_values(source, question.variable, declared)
     _check_people(source, question.by, policy)
     condition, parameters = _condition(source, selected)
-    value = f"nullif(CAST({quote(question.variable)} AS DOUBLE), 'NaN'::DOUBLE)"
+    number = f"nullif(CAST({quote(question.variable)} AS DOUBLE), 'NaN'::DOUBLE)"
+    value = f"CASE WHEN {known} THEN {number} END"
     person = "NULL" if policy.person is None else quote(policy.person)
     rows = (
         f"SELECT {value} AS v, {label_sql(source, question.by)} AS g, {person} AS p, {ROW} AS unit "
-        f"FROM {source.numbered} WHERE {condition}"
+        f"FROM {source.numbered} WHERE ({condition}) AND {among}"
     )
     people = rows if policy.per_person is None else _people(rows, policy.per_person)
     return Cohort(source, people, parameters, declared, policy.per_person is not None)

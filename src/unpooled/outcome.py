@@ -5,6 +5,7 @@ have no common time and status, whatever the policy does with single values.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -13,7 +14,7 @@ from unpooled.cohort import Cohort, RefusedQuestion, find_cohort, label_sql
 from unpooled.maths.arrays import FloatArray
 from unpooled.messages import OutcomeQuestion, Reason
 from unpooled.policy import Policy
-from unpooled.sources import Source, quote
+from unpooled.sources import Source
 from unpooled.variables import Variable
 
 _CODES = {  # every value of the event column → the one that means the event
@@ -46,28 +47,21 @@ class Outcome:
 def find_outcome(
     source: Source, question: OutcomeQuestion, policy: Policy, declared: Variable
 ) -> Outcome:
-    """Check what is asked for, and say which people it means."""
+    """Check what is asked for, and say which people it means.
+
+    Times are judged on the whole column, also those of people without a status: no choice of an
+    event can find whose time breaks a rule.
+    """
     _check_event(source, question, policy)
     had = _had_event(source, question)
-    time = quote(question.variable)
-    known = f"(SELECT * REPLACE (CASE WHEN {had} IS NULL THEN NULL ELSE {time} END AS {time}) "
-    people = source.derived(f"{known}FROM {source.relation})")
     if policy.per_person is not None:  # whatever it does with single values: refuse repeated rows
-        find_cohort(people, question, msgspec.structs.replace(policy, per_person=None), declared)
-    cohort = find_cohort(people, question, policy, declared)
-    least, _ = people.extremes(question.variable)
+        find_cohort(source, question, msgspec.structs.replace(policy, per_person=None), declared)
+    find = partial(find_cohort, source, question, policy, declared)
+    people = find(known=f"{had} IS NOT NULL")
+    least, _ = source.extremes(question.variable)
     if least is not None and least < 0:
         raise RefusedQuestion(Reason.NEGATIVE_TIME, question.variable)
-    events, censored = (
-        find_cohort(
-            source.derived(f"(SELECT * FROM {source.relation} WHERE {which})"),
-            question,
-            policy,
-            Variable(),
-        )
-        for which in (had, f"NOT {had}")
-    )
-    return Outcome(cohort, events, censored)
+    return Outcome(people, events=find(among=had), censored=find(among=f"NOT {had}"))
 
 
 def _check_event(source: Source, question: OutcomeQuestion, policy: Policy) -> None:

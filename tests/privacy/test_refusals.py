@@ -243,6 +243,51 @@ def test_a_refusal_that_breaks_a_rule_leaves_as_a_bare_failure_on_record(
     assert decode_answer(held.answer.encode()) == bare
 
 
+NEVER = "never"  # what nobody's event column says: every row with a value is censored
+
+
+@pytest.mark.parametrize(
+    ("odd", "declared", "reason"),
+    [
+        (-1.0, Variable(), Reason.NEGATIVE_TIME),
+        (np.inf, Variable(), Reason.NOT_FINITE),
+        (500.0, Variable(upper=100), Reason.OUTSIDE_LIMITS),
+    ],
+)
+def test_a_time_that_breaks_a_rule_does_not_tell_who_has_a_status(
+    odd: float, declared: Variable, reason: Reason, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attack: one person's time is odd, so the refusal says if that person has died."""
+
+    def attack() -> bool:
+        """Whether a date of death makes a difference."""
+        said = []
+        for died in (None, "2021-02-03"):
+            dates = [died, *["2020-01-01"] * 25, *[None] * 34]
+            rows = pl.DataFrame({"days": [odd, *np.arange(1.0, 60.0)], "death": dates})
+            key = CenterKey.from_seed(1, "Porto")
+            porto = Center("Porto", open_source(rows), Policy(), key, {"days": declared})
+            question = FollowUpQuestion(variable="days", event="death", event_is=NEVER)
+            said.append([refusal.reason for refusal in refusals(porto, question)])
+        assert said[1] == [reason]
+        return said[0] != said[1]
+
+    assert not attack()
+    found = cohort.find_cohort
+
+    def of_the_known(source: Source, *asked: Any, known: str = "TRUE", **rest: Any) -> Any:
+        return found(source.derived(f"(SELECT * FROM {source.relation} WHERE {known})"), *asked)
+
+    def extremes(source: Source, variable: str) -> tuple[float | None, float | None]:
+        known = source.derived(f"(SELECT * FROM {source.relation} WHERE death IS NOT NULL)")
+        return judged(known, variable)
+
+    judged = Source.extremes
+    monkeypatch.setattr(outcome, "find_cohort", of_the_known)  # the rule taken out
+    monkeypatch.setattr(Source, "extremes", extremes)
+    assert attack()
+
+
 def named_groups(values: list[str], by: str) -> dict[str, Reason]:
     """The attack: name every value that somebody could have, and see which are refused how."""
     question = SizesQuestion(variable="crp", by=by, groups=tuple(values))

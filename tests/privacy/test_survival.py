@@ -417,3 +417,17 @@ def test_a_status_that_changed_is_not_told_beside_the_old_one(
     assert attack(tmp_path / "kept.ledger") is None
     monkeypatch.setattr(FrozenOutcomes, "repeats", lambda *_: True)
     assert attack(tmp_path / "lost.ledger") == 1
+
+
+def test_the_lattice_of_times_does_not_tell_who_has_a_status() -> None:
+    """Ten of fifty times are no whole months: the attack reads off whether one of the ten died."""
+
+    def facts(known: bool) -> tuple[float, float | None]:
+        months = np.concatenate((np.arange(40.0), np.arange(10.0) + 0.37))
+        died = pl.Series([*[0, 1] * 20, *[0, 1] * 4, 0, 1 if known else None])
+        rows = pl.DataFrame({"months": months, "died": died})
+        said = ask(center(rows), OVERALL).aggregate
+        assert isinstance(said, SurvivalTables)
+        return said.scale, said.resolution
+
+    assert facts(known=True) == facts(known=False)
