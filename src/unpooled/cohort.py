@@ -231,7 +231,7 @@ def _check_names(
             raise RefusedQuestion(
                 Reason.ABSENT if policy.zero_cells else Reason.TOO_SMALL, limit=least
             )
-        empty = not values and rows >= policy.k
+        empty = not values and rows >= policy.k and policy.zero_cells
         raise RefusedQuestion(
             Reason.ALL_MISSING if empty else Reason.NOT_NUMERIC, question.variable
         )

@@ -160,6 +160,23 @@ def test_as_many_others_as_two_cells_need_have_a_scale() -> None:
             assert said.scale == scale
 
 
+@pytest.mark.parametrize("dtype", [pl.String, pl.Float64])
+def test_an_empty_column_is_all_missing_only_where_nobody_may_be_told(dtype: Any) -> None:
+    """Where it may not, one of text looks like one with text, and one of numbers like a few."""
+
+    def told(zero_cells: bool, *last: str | float | None) -> Reason:
+        values = pl.Series([*[None] * 59, *last], dtype=dtype)
+        policy = Policy(zero_cells=zero_cells)
+        key = CenterKey.from_seed(1, "Porto")
+        center = Center("Porto", open_source(pl.DataFrame({"v": values})), policy, key)
+        payload = center.answer(encode(MomentsQuestion(variable="v"))).payload
+        return decode_answer(payload).refusals[0].reason
+
+    one = "Smith" if dtype is pl.String else 3.0
+    assert told(False, None) == told(False, one)
+    assert told(True, None) is Reason.ALL_MISSING
+
+
 LATTICE = LatticeQuestion(variable="v")
 MEANINGLESS: list[Question] = [
     RanksQuestion(variable="crp"),
