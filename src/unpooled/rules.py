@@ -98,14 +98,17 @@ def _people_for(question: Question | None, k: int) -> int:
 
 
 def _judge_labels(aggregate: Aggregate, question: Question, policy: Policy) -> None:
-    """Only variables that the policy allows, and only groups that were asked for."""
+    """Only variables that the policy allows, only groups that were asked for, and each once."""
     if isinstance(question, CatalogueQuestion):
         return
     groups = set(question.groups or ()) if question.by is not None else set()
     if not all(policy.allows(name) for name in _names(question) - groups):
         raise GateError("the policy does not allow this variable")
     parts = (getattr(aggregate, field, ()) for field in ("sizes", "moments", "groups"))
-    labels = {part.group for field in parts for part in field}
+    told = [part.group for field in parts for part in field]
+    labels = set(told)
+    if len(labels) < len(told):
+        raise GateError("a group must be told once")
     asked = {EVERYBODY} if question.by is None else groups
     if (question.by is None or question.groups is not None) and not labels <= asked:
         raise GateError("a group that was not asked for must not be named")
@@ -192,6 +195,7 @@ def _judge_moments(moments: Moments, cells: _Cells) -> None:
     for group in moments.moments:
         cells.check_people(group.n)
         cells.check(*(() if group.missing is None else (group.missing,)))
+        _judge_values(group.values)
         few = group.values if group.values else SD_NEEDS
         if few < MEAN_NEEDS and group.mean is not None:
             raise GateError(f"a mean needs {MEAN_NEEDS} different values")
@@ -201,8 +205,14 @@ def _judge_moments(moments: Moments, cells: _Cells) -> None:
             raise GateError("moments must be finite")
 
 
+def _judge_values(*values: int) -> None:
+    if not all(0 <= different <= SD_NEEDS for different in values):
+        raise GateError(f"different values are counted up to {SD_NEEDS}")
+
+
 def _judge_ranks(ranks: Ranks, cells: _Cells) -> None:
     cells.check_people(ranks.n_x, ranks.n_y)
+    _judge_values(ranks.values_x, ranks.values_y)
     if any(0 < values < SD_NEEDS for values in (ranks.values_x, ranks.values_y)):
         raise GateError(f"rank statistics need {SD_NEEDS} different values")
     if not abs(ranks.u) <= ranks.n_x * ranks.n_y:
@@ -215,10 +225,11 @@ def _judge_group_ranks(ranks: GroupRanks, question: Question, cells: _Cells) -> 
     assert isinstance(question, GroupRanksQuestion)  # judged before
     sizes = {group.group: group.n for group in ranks.groups}
     cells.check_people(*sizes.values())
+    _judge_values(*(group.values for group in ranks.groups))
     if any(0 < group.values < SD_NEEDS for group in ranks.groups):
         raise GateError(f"rank statistics need {SD_NEEDS} different values in every group")
-    if len(sizes) < 2 or len(sizes) != len(ranks.groups):
-        raise GateError("ranks must be of at least two different groups")
+    if len(sizes) < 2:
+        raise GateError("ranks must be of at least two groups")
     if [(pair.x, pair.y) for pair in ranks.pairs] != list(combinations(sizes, 2)):
         raise GateError("there must be one pair for each two groups")
     if not all(abs(pair.u) <= sizes[pair.x] * sizes[pair.y] for pair in ranks.pairs):
@@ -238,6 +249,7 @@ def _judge_powers(powers: Powers, question: Question, policy: Policy, cells: _Ce
         raise GateError(f"at least one and at most {policy.powers} powers in [-1, 2] may be told")
     for group in powers.groups:
         cells.check_people(group.n)
+        _judge_values(group.values)
         if group.n < people_for_powers(cells.k, asked):
             raise GateError(f"{asked} powers need {people_for_powers(cells.k, asked)} people")
         if 0 < group.rare < people_for_powers(cells.k, asked):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -378,6 +379,12 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (POWERS, powers(values=2), "need 8 different values"),
     (POWERS, powers(values=8, rare=29), "rare values"),
     (MomentsQuestion(variable="los"), moments(values=1), "a mean needs 3"),
+    (MomentsQuestion(variable="los"), moments(values=99), "counted up to 8"),
+    (MomentsQuestion(variable="los"), moments(values=-5, mean=None, sd=None), "counted up to 8"),
+    (RANKS, ranks(values_y=99), "counted up to 8"),
+    (RANKS, ranks(values_y=-5), "counted up to 8"),
+    (GROUPS, group_ranks(values=99), "counted up to 8"),
+    (POWERS, powers(values=-5), "counted up to 8"),
     (SizesQuestion(variable="los"), moments(), "not asked for"),
     (SizesQuestion(variable="los"), Sizes(sizes=(Size(group="Smith", n=10),)), "not be named"),
     (
@@ -392,6 +399,28 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (PowersQuestion(variable="los", lambdas=(0.0,) * 8), powers(), "at most 7 powers"),
     (LossQuestion(variable="los", points=(1.0,), p=(0.5,)), LOSSES, "quantile loss"),
 ]
+
+
+TOLD_TWICE = [
+    (question, aggregate, field)
+    for question, aggregate in [
+        *LEGAL,
+        (LossQuestion(variable="los", points=(1.0,), p=(0.5,)), LOSSES),
+    ]
+    for field in ("sizes", "moments", "groups")
+    if hasattr(aggregate, field)
+]
+
+
+@pytest.mark.parametrize(("question", "aggregate", "field"), TOLD_TWICE)
+def test_no_group_is_told_twice(question: Question, aggregate: Any, field: str) -> None:
+    """Its second number would be judged as if of other people: the memory knows one of them."""
+    parts = getattr(aggregate, field)
+    twice = msgspec.structs.replace(aggregate, **{field: (*parts, parts[0])})
+    door = gate(Policy(quantile_loss=True))
+    with pytest.raises(GateError, match="told once"):
+        door.release(question, answer(question, aggregate=twice), proposal(question, aggregate))
+    assert len(door.ledger) == 0
 
 
 @pytest.mark.parametrize(("question", "aggregate"), LEGAL)
