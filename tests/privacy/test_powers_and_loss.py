@@ -1,5 +1,6 @@
 """Attacks on what quantile methods release: the loss recovers values, moments must not."""
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +11,7 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.messages import (
     Losses,
     LossQuestion,
+    Powers,
     PowersQuestion,
     Reason,
     decode_answer,
@@ -84,3 +86,25 @@ def test_a_huge_power_would_give_the_maximum_away() -> None:
     values = np.random.default_rng(3).gamma(4, 1, 200)
     mean = np.mean((1 + values) ** 200.0)
     assert (len(values) * mean) ** (1 / 200) - 1 == pytest.approx(values.max(), rel=1e-3)
+
+
+@pytest.mark.parametrize(("policy", "asked"), [(3, None), (3, 5), (5, 3)])
+def test_powers_are_rounded_to_the_digits_of_the_policy_or_fewer(
+    policy: int, asked: int | None
+) -> None:
+    """A question may ask for fewer digits, never for more."""
+    values = np.random.default_rng(3).gamma(4, 1, 200)
+    question = PowersQuestion(variable="v", lambdas=(0.3, 1.0), digits=asked)
+
+    def told(digits: int | None) -> tuple[list[float], list[float]]:
+        haifa = center(values, Policy(power_digits=digits))
+        exact = msgspec.structs.replace(question, digits=asked if digits else None)
+        said = decode_answer(haifa.answer(encode(exact)).payload).aggregate
+        assert isinstance(said, Powers)
+        (group,) = said.groups
+        return [group.log_sum, *group.means], list(group.variances)
+
+    (rounded, variances), (exact, exact_variances) = told(policy), told(None)
+    assert variances == [float(f"{variance:.3g}") for variance in exact_variances]
+    assert rounded == pytest.approx(exact, rel=1e-2)
+    assert not set(rounded) & set(exact)

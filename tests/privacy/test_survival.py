@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.survival_data import trial
 from unpooled import Federation, rules
+from unpooled import center as centers
 from unpooled.analyses import survival as analysis
 from unpooled.analyses.asking import Request
 from unpooled.analyses.survival import OutcomeRequest
@@ -300,10 +301,14 @@ def test_more_arms_of_the_same_grouping_may_follow() -> None:
         SizesQuestion(variable="months", where="died == 1 and months <= 12"),
         SizesQuestion(variable="died", by="arm"),
         MomentsQuestion(variable="months", by="died"),
+        MomentsQuestion(variable="crp", by="died"),
+        MomentsQuestion(variable="crp", where="died == 1"),
+        MomentsQuestion(variable="crp", where="months <= 12"),
     ],
 )
 def test_the_columns_of_a_told_outcome_serve_no_other_question(other: Question) -> None:
-    told_first, told_last = center(trial(1, 400)), center(trial(1, 400))
+    rows = trial(1, 400, crp=np.random.default_rng(1).gamma(4, 1, 400))
+    told_first, told_last = center(rows), center(rows)
     assert ask(told_first, BY_ARM).aggregate is not None
     assert ask(told_first, other).refusals[0].reason is Reason.WOULD_DIFFER
     assert ask(told_last, other).aggregate is not None
@@ -385,6 +390,39 @@ def test_an_outcome_is_told_after_its_own_follow_up(where: str | None) -> None:
         assert ask(haifa, chosen).aggregate is not None
     other = SurvivalQuestion(variable="days", event="relapsed", by="arm", horizon=400.0)
     assert ask(haifa, other).aggregate is not None  # of other columns, in the same arms
+
+
+def test_survival_parts_no_set_that_follow_up_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cells of the arms would lie across men and women, beside whom the memory has no cells."""
+
+    def told() -> bool:
+        haifa = center(trial(1, 400))
+        by_sex = FollowUpQuestion(variable="months", event="died", by="sex")
+        assert told_people(ask(haifa, by_sex)).keys() == {"F", "M"}
+        answer = ask(haifa, BY_ARM)
+        refused = (Refusal(reason=Reason.WOULD_DIFFER, limit=K),)
+        assert answer.aggregate is not None or answer.refusals == refused
+        return answer.aggregate is not None
+
+    assert not told()
+    monkeypatch.setattr(centers, "none_within", lambda *_: True)  # the rule taken out
+    assert told()
+
+
+def test_follow_up_tells_no_new_people_after_survival(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other arm by itself would be a set beside survival's cells, which the memory lacks."""
+
+    def told() -> set[str]:
+        haifa = center(trial(1, 400))
+        assert ask(haifa, msgspec.structs.replace(BY_ARM, groups=("old",))).aggregate is not None
+        again = FollowUpQuestion(variable="months", event="died", by="arm", groups=("old",))
+        assert told_people(ask(haifa, again)).keys() == {"old"}
+        both = msgspec.structs.replace(again, groups=("old", "new"))
+        return set(told_people(ask(haifa, both)))
+
+    assert told() == set()
+    monkeypatch.setattr(FrozenOutcomes, "has_outcome", lambda *_: False)  # the rule taken out
+    assert told() == {"old", "new"}
 
 
 def test_survival_is_not_answered_after_a_table_of_the_times() -> None:
