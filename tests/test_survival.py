@@ -11,6 +11,7 @@ import pytest
 from tests.survival_data import cgd, lung, trial
 from unpooled import Federation, Policy, Variable
 from unpooled.cli import main
+from unpooled.demo import write_hospitals
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.follow_up import FollowUp
 from unpooled.maths.log_rank import log_rank
@@ -79,7 +80,7 @@ def test_curves_and_tests_are_near_those_of_the_pooled_people(
 
 
 def test_the_shape_for_json_is_as_promised(fed: Federation) -> None:
-    told = fed.survival("months", "died", by="arm", horizon=48).to_dict()
+    told = fed.survival("months", "died", by="arm", horizon=24).to_dict()
     json.dumps(told, allow_nan=False)
     (new, old) = told["curves"]
     assert (new["group"], old["group"]) == ("new", "old")
@@ -89,7 +90,7 @@ def test_the_shape_for_json_is_as_promised(fed: Federation) -> None:
     assert {"statistic", "df", "p_value"} <= set(told["logrank"])
     assert told["hazard_ratio"]["group"] == "old"
     assert told["hazard_ratio"]["low"] < told["hazard_ratio"]["estimate"]
-    assert told["restricted_means"][0]["until"] <= 48
+    assert told["restricted_means"][0]["until"] == new["end"] == 24
     assert told["refusals"] == []
     assert told["notes"] == []
 
@@ -207,6 +208,55 @@ def test_follow_up_beyond_the_horizon_is_cut(fed: Federation) -> None:
     assert result.arms[0].curve.times[-1] <= 12
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_is_told_beyond_a_follow_up_that_nobody_declared(tmp_path: Path, seed: int) -> None:
+    """The hospitals' study ends at 60 months; the centers agree on a horizon of 200."""
+    from lifelines import KaplanMeierFitter
+    from lifelines.utils import restricted_mean_survival_time
+
+    files = write_hospitals(tmp_path)
+    fed = Federation.local(files, seed=seed)
+    result = fed.survival("months", "died", by="arm", groups=("control", "patient"))
+    assert result.horizon == 200
+    frames = [pl.read_csv(file, columns=["arm", "months", "died"]) for file in files.values()]
+    full = pooled(pl.concat(frames), "months", "died", "arm")
+    for arm in result.arms:
+        people = full[arm.group]
+        assert 57 <= arm.curve.end <= 60
+        assert arm.curve.times[-1] <= arm.curve.end
+        known = KaplanMeierFitter().fit(people.times, people.events)
+        assert arm.restricted_mean is not None
+        assert arm.restricted_mean.until == 55
+        mean = restricted_mean_survival_time(known, 55)
+        assert arm.restricted_mean.mean == pytest.approx(mean, abs=0.2)
+    median = result.arms[0].median.estimate  # pooled: 58
+    assert median is None or 56 < median <= 60
+    assert "declare it, as in horizon=60" in result.notes[1]
+    counted = str(result.chart().to_dict())
+    assert "'time': 50.0, 'people'" in counted
+    assert "'time': 60.0, 'people'" not in counted
+
+
+def test_a_declared_horizon_does_not_lengthen_follow_up(fed: Federation) -> None:
+    result = fed.survival("months", "died", by="arm", horizon=150)
+    for arm in result.arms:
+        assert 35 <= arm.curve.end <= 48
+    assert result.notes[0].startswith("people are known up to ")
+    assert "Hint" not in result.notes[0]
+
+
+def test_one_wide_cell_without_moments_says_nothing() -> None:
+    policy = Policy(k=40, moments="none")
+    fed = Federation.local({"Haifa": trial(1, 120)}, policy=policy, seed=1)  # 79 die
+    result = fed.survival("months", "died", horizon=500)
+    (arm,) = result.arms
+    assert arm.curve.end == 0
+    assert arm.median.estimate is None
+    assert arm.restricted_mean is None
+    assert "known up to 0 (all)" in str(result)
+    result.chart().to_dict()
+
+
 def test_a_person_is_one_row(frames: dict[str, pl.DataFrame]) -> None:
     rows = frames["Haifa"].with_columns(id=pl.Series(np.arange(240) // 2))
     for rule in (None, "first"):
@@ -217,14 +267,20 @@ def test_a_person_is_one_row(frames: dict[str, pl.DataFrame]) -> None:
 
 
 def inside_the_pooled_band(result: Any, pooled: dict[str, FollowUp]) -> bool:
-    """Whether each arm's curve lies inside the pooled band; the very first steps do not count."""
+    """Whether each arm's curve is drawn until few are left, and inside the pooled band.
+
+    The very first steps do not count.
+    """
     inside = []
     for arm in result.arms:
         curve = kaplan_meier(pooled[arm.group])
-        at = curve.times[(curve.at_risk >= 5) & (curve.survival <= 0.95)]
+        drawn = curve.times <= arm.curve.end
+        at = curve.times[drawn & (curve.at_risk >= 5) & (curve.survival <= 0.95)]
         low, high = curve.band_at(at)
+        left = pooled[arm.group].at_risk(np.array([arm.curve.end]))[0]
+        inside.append(left <= 0.15 * pooled[arm.group].total)
         inside.append(np.all((low <= arm.curve.at(at)) & (arm.curve.at(at) <= high)))
-    return len(inside) == len(pooled) and all(inside)
+    return len(inside) == 2 * len(pooled) and all(inside)
 
 
 @pytest.mark.parametrize("policy", [ALL, Policy()], ids=["all moments", "default"])

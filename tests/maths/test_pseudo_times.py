@@ -9,9 +9,11 @@ from tests.draws import evenly
 from unpooled.maths.cutting import status_table
 from unpooled.maths.event_shares import Below, event_shares
 from unpooled.maths.horizon import agreed_horizon
-from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
+from unpooled.maths.lattice import Lattice, LatticeTable, nearest_multiples, public_lattice
 from unpooled.maths.moments import MeanSD
-from unpooled.maths.pseudo_times import ArmTables, known_share, pseudo_times
+from unpooled.maths.pseudo_times import ArmTables, known_share, known_until, pseudo_times
+from unpooled.maths.telling import Moments
+from unpooled.variables import Variable
 
 LATTICE = Lattice(0.5, lower=0.0, upper=50.0)
 
@@ -39,6 +41,35 @@ def test_gridded_people_stand_on_their_grid() -> None:
     arm = {0: ArmTables(10, (table(1, 80, lattice),), (table(2, 40, lattice),))}
     times = pseudo_times(arm, lattice).times
     np.testing.assert_array_equal(times, np.round(times))
+
+
+@given(
+    st.lists(st.floats(0, 60), min_size=10, max_size=80),
+    st.sampled_from([None, 0.1, 1.0]),
+    st.sampled_from([60.0, 61.0, 200.0]),
+    st.sampled_from(["all", "tails", "none"]),
+)
+def test_nobody_is_believed_to_be_followed_up_longer_than_he_was(
+    times: list[float], resolution: float | None, horizon: float, moments: Moments
+) -> None:
+    known = np.sort(times)
+    if resolution is not None:
+        known = np.sort(nearest_multiples(known, resolution))
+    lattice = Variable().follow_up_lattice(20.0, horizon, resolution)
+    told = status_table(known, lattice, 10, evenly, moments)
+    assert known_until([ArmTables(10, (told,))], lattice) <= known[-1] + 1e-9
+
+
+@pytest.mark.parametrize("resolution", [None, 0.1])
+@pytest.mark.parametrize("moments", ["tails", "none"])
+def test_people_are_known_up_to_a_horizon_that_many_reach(
+    resolution: float | None, moments: Moments
+) -> None:
+    times = np.sort(np.concatenate((np.arange(1.0, 41.0), np.full(15, 60.0))))
+    for horizon, known in ((60.0, (60, 60)), (200.0, (25, 60))):
+        lattice = Variable().follow_up_lattice(20.0, horizon, resolution)
+        told = status_table(times, lattice, 10, evenly, moments)
+        assert known[0] <= known_until([ArmTables(10, (told,))], lattice) <= known[1]
 
 
 @pytest.mark.parametrize("below", ["events", "censored", "both"])

@@ -11,8 +11,9 @@ from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.cox import center_ratios, hazard_ratio, ratio_heterogeneity
 from unpooled.maths.follow_up import FollowUp, stack
+from unpooled.maths.lattice import nice_number
 from unpooled.maths.log_rank import log_rank
-from unpooled.maths.pseudo_times import ArmTables, known_share, pseudo_times
+from unpooled.maths.pseudo_times import ArmTables, known_share, known_until, pseudo_times
 from unpooled.maths.survival import kaplan_meier
 from unpooled.messages import EVERYBODY
 from unpooled.results.refusals import center_refusals, refusal_sentence
@@ -43,8 +44,9 @@ def run_survival(
     people = {g: pseudo_times(a, told.lattice) for g, a in told.arms.items() if g not in unclear}
     if told.added is not None:
         people = {EVERYBODY: stack(list(people.values()))}
-    until = _followed_until(list(people.values()), told)
-    arms = tuple(_arm(group, arm, until) for group, arm in people.items())
+    known = {group: known_until(_tables(told, group), told.lattice) for group in people}
+    until = _followed_until([arm.until(known[group]) for group, arm in people.items()], told)
+    arms = tuple(_arm(group, arm, known[group], until) for group, arm in people.items())
     compared = len(people) > 1 and not unclear
     return SurvivalResult(
         time=asked.request.variable,
@@ -57,7 +59,7 @@ def run_survival(
         stratified=log_rank(list(people.values()), stratified=True) if compared else None,
         ratios=_ratios(people, told.centers) if compared else (),
         centers=_center_curves(people, told),
-        notes=_notes(told, unclear),
+        notes=_notes(told, unclear, known),
         refusals=center_refusals(told.refusals),
         rounds=told.rounds,
     )
@@ -73,8 +75,9 @@ def _check_events(told: ToldArms, asked: OutcomeRequest) -> None:
         )
 
 
-def _arm(group: str, people: FollowUp, until: float | None) -> Arm:
-    curve = kaplan_meier(people)
+def _arm(group: str, people: FollowUp, known: float, until: float | None) -> Arm:
+    """Its curve ends where people are known no longer; beyond, the last cells are guesses."""
+    curve = kaplan_meier(people.until(known))
     mean = None if until is None else RestrictedMean(until, *curve.restricted_mean(until))
     return Arm(
         group,
@@ -86,14 +89,17 @@ def _arm(group: str, people: FollowUp, until: float | None) -> Arm:
 
 
 def _followed_until(arms: list[FollowUp], told: ToldArms) -> float | None:
-    """The last point of the lattice at which every arm has K people left; None: before the first.
+    """The horizon, or the last round time at which every arm has K people left; None: neither.
 
-    A restricted mean beyond it would rest on the last few people.
+    A restricted mean beyond it would rest on the last few people. Where tables end is chance, so it
+    is rounded down to a tenth, roughly.
     """
     k = max(tables.k for arm in told.arms.values() for tables in arm.values())
     last = min(float(arm.times[arm.at_risk(arm.times) >= k][-1]) for arm in arms)
-    until = told.lattice.step * math.floor(last / told.lattice.step + 1e-9)
-    return until if until > 0 else None
+    if last in (0, told.horizon):
+        return last or None
+    step = nice_number(last / 10)
+    return step * math.floor(last / step + 1e-9)
 
 
 def _ratios(people: Mapping[str, FollowUp], centers: tuple[str, ...]) -> tuple[RatioResult, ...]:
@@ -124,13 +130,15 @@ def _center_curves(people: Mapping[str, FollowUp], told: ToldArms) -> tuple[Cent
             tables = _tables(told, group, number)
             own = arm.part(arm.centers == number)
             if own is not None and all(t.below is None for t in tables) and own.event_total > 0:
-                curves.append(CenterCurve(center, group, own, kaplan_meier(own)))
+                known = known_until(tables, told.lattice)
+                curves.append(CenterCurve(center, group, own, kaplan_meier(own.until(known))))
     return tuple(curves)
 
 
-def _tables(told: ToldArms, group: str, number: int) -> list[ArmTables]:
+def _tables(told: ToldArms, group: str, number: int | None = None) -> list[ArmTables]:
+    """What one center told of a curve's people, or all did."""
     arms = told.arms.values() if told.added is not None else [told.arms[group]]
-    return [arm[number] for arm in arms if number in arm]
+    return [own for arm in arms for code, own in arm.items() if number in (None, code)]
 
 
 def _refuse_unclear(told: ToldArms) -> NoReturn:
@@ -143,7 +151,7 @@ def _refuse_unclear(told: ToldArms) -> NoReturn:
     raise RefusedError("\n".join([why, *lines]), refused)
 
 
-def _notes(told: ToldArms, unclear: list[str]) -> tuple[str, ...]:
+def _notes(told: ToldArms, unclear: list[str], known: Mapping[str, float]) -> tuple[str, ...]:
     notes = [
         f"{group}: fewer than half of its people have a told status; its curve and the comparison "
         "are refused"
@@ -153,6 +161,8 @@ def _notes(told: ToldArms, unclear: list[str]) -> tuple[str, ...]:
         notes.append(f"the arms of {told.added}, told before, added up; nothing new left")
     if told.agreed:
         notes.append(f"the centers agreed on the horizon {told.horizon:g}; time beyond it is cut")
+    if min(known.values()) < told.horizon:
+        notes.append(_ends(known, told.agreed))
     vague = _without_moments(told)
     if vague:
         notes.append(
@@ -160,6 +170,12 @@ def _notes(told: ToldArms, unclear: list[str]) -> tuple[str, ...]:
             "within them are guesses"
         )
     return tuple(notes)
+
+
+def _ends(known: Mapping[str, float], agreed: bool) -> str:
+    ends = ", ".join(f"{end:.4g} ({group})" for group, end in known.items())
+    hint = ". Hint: where follow-up ended at a known time, declare it, as in horizon=60"
+    return f"people are known up to {ends}; curves end there{hint if agreed else ''}"
 
 
 def _without_moments(told: ToldArms) -> list[str]:

@@ -75,6 +75,18 @@ class FollowUp:
             self.times[chosen], self.people[chosen], self.events[chosen], self.centers[chosen]
         )
 
+    def until(self, end: float) -> "FollowUp":
+        """The same people, followed up to `end` at most: who has left by then keeps his event.
+
+        Examples
+        --------
+        >>> FollowUp.of(np.array([1.0, 3.0]), np.array([1, 1])).until(2.0).events
+        array([1., 0.])
+        """
+        inside = self.times <= end
+        times = np.minimum(self.times, end)
+        return FollowUp(times, self.people, np.where(inside, self.events, 0.0), self.centers)
+
     def at_risk(self, times: FloatArray) -> FloatArray:
         """How many people are still there just before each time."""
         gone = np.concatenate(([0.0], np.cumsum(self.people)))

@@ -2,9 +2,14 @@
 
 Separate tables for events and for censorings keep both in their order; joint ones protect no
 better. On gridded times people go back on their grid, since ties count.
+
+References
+----------
+.. [1] Bhatia, Davis (2000), American Mathematical Monthly 107, 353-357.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +17,9 @@ import numpy as np
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.event_shares import Below, event_shares
 from unpooled.maths.follow_up import FollowUp
-from unpooled.maths.lattice import Lattice, LatticeTable
+from unpooled.maths.lattice import WHOLE, Lattice, LatticeTable, nearest_multiples, one_value
 from unpooled.maths.placing import Placed, place
+from unpooled.maths.telling import rounding
 
 Tables = tuple[LatticeTable, ...]
 
@@ -38,15 +44,60 @@ class ArmTables:
             raise ValueError("below must be told with either, and only then")
 
     @property
+    def tables(self) -> Tables:
+        """All of them."""
+        return (*self.events, *self.censored, *self.either)
+
+    @property
     def people(self) -> int:
         """How many people they speak for."""
-        return sum(table.people for table in (*self.events, *self.censored, *self.either))
+        return sum(table.people for table in self.tables)
 
 
 def known_share(arm: Mapping[int, ArmTables]) -> float:
     """The share of an arm's people whose status was released."""
     known = sum(tables.people for tables in arm.values() if tables.below is None)
     return known / sum(tables.people for tables in arm.values())
+
+
+def known_until(arm: Iterable[ArmTables], lattice: Lattice) -> float:
+    """The last time of which the tables say that somebody was followed up so long.
+
+    That is the last boundary, behind which K people are, or what the moments of a last cell need:
+    people from `low` to t with mean m have a variance of at most (t − m)(m − low) [1]_. How far
+    beyond they go, up to the horizon, nobody told.
+
+    Examples
+    --------
+    >>> times = LatticeTable([20.0], [10, 10], [9.0, 24.0], [3.0, 2.0])
+    >>> round(known_until([ArmTables(10, (times,))], Lattice(1.0, lower=0.0, upper=40.0)), 2)
+    24.91
+    """
+    return max(_known_until(table, lattice) for own in arm for table in own.tables)
+
+
+def _known_until(table: LatticeTable, lattice: Lattice) -> float:
+    edge = float(table.edges[-1]) if len(table.edges) else lattice.lower
+    if one_value(np.array([edge]), np.array([lattice.upper]))[0]:
+        return lattice.upper
+    last = max(edge, _told_until(table, edge, lattice))
+    if lattice.resolution is not None:  # nobody leaves between two possible times
+        beyond = math.ceil(last / lattice.resolution - WHOLE) * lattice.resolution
+        last = float(nearest_multiples(np.array([beyond]), lattice.resolution)[0])
+    return min(last, lattice.upper)
+
+
+def _told_until(table: LatticeTable, low: float, lattice: Lattice) -> float:
+    """The least t of all moments that are rounded to the told ones."""
+    mean, sd = float(table.means[-1]), float(table.sds[-1])
+    if math.isnan(mean) or sd == 0:
+        return low if math.isnan(mean) else mean
+    half = float(rounding(table.edges, lattice)[1][-1]) / 2
+    if math.isnan(sd):
+        return mean - half
+    least = max(sd - half, 0.0)
+    above = min(max(least, mean - half - low), mean + half - low)  # a + s²/a is least at a = s
+    return low + above + least**2 / above if above > 0 else low
 
 
 def pseudo_times(arm: Mapping[int, ArmTables], lattice: Lattice) -> FollowUp:

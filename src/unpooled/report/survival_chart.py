@@ -50,15 +50,16 @@ def _risk_table(
     scale: "altair.Scale",
     by: str | None,
 ) -> "altair.Chart":
-    """The people left in each group at the ticks, as text under them."""
+    """The people left in each group at the ticks that its curve reaches, as text under them."""
     import altair as alt
 
     groups = [group for group, *_ in curves]
     beside = alt.Axis(domain=False, ticks=False, labelPadding=18)
     rows = [
         {"group": group, "time": float(tick), "people": str(round(left))}
-        for group, people, _ in curves
+        for group, people, curve in curves
         for tick, left in zip(ticks, people.at_risk(ticks), strict=True)
+        if tick <= curve.end
     ]
     table: altair.Chart = (
         alt.Chart(
@@ -79,12 +80,14 @@ def _risk_table(
 
 
 def _ticks(end: float) -> FloatArray:
+    if end == 0:
+        return np.zeros(1)
     step = nice_number(end / _TICKS)
     return np.asarray(step * np.arange(int(np.floor(end / step + 1e-9)) + 1))
 
 
 def _steps(group: str, curve: SurvivalCurve) -> list[dict[str, Any]]:
-    """The corners of a curve, from 1 at the start to the end of follow-up."""
+    """The corners of a curve, from 1 at the start to its end."""
     columns = zip(
         [0.0, *curve.times.tolist(), curve.end],
         [1.0, *curve.survival.tolist(), float(curve.at(np.array([curve.end]))[0])],

@@ -267,6 +267,7 @@ def _curve(followed: FollowUp, curve: SurvivalCurve) -> dict[str, Any]:
     return {
         "people": followed.total,
         "events": followed.event_total,
+        "end": curve.end,
         "time": curve.times.tolist(),
         "survival": curve.survival.tolist(),
         "low": curve.low.tolist(),
