@@ -72,6 +72,33 @@ def test_a_quantile_beyond_all_boundaries_is_flagged() -> None:
     ]
 
 
+def test_a_quantile_beyond_which_nobody_is_expected_has_no_estimate() -> None:
+    """Of 700 people 0.7 lie beyond .999. The others have intervals; at .02 they hold the truth."""
+    p = [0.0001, 0.001, 0.002, 0.02, 0.98, 0.998, 0.999, 0.9999]
+    far = [q in (0.0001, 0.001, 0.999, 0.9999) for q in p]
+    found = quantiles(federation(rows(n=700)), "v", p).quantiles
+    assert [q.estimate is None for q in found] == far
+    for q in found:
+        if q.estimate is None:
+            assert q.note == "fewer than one person is expected beyond it"
+        else:
+            assert q.low is not None
+            assert q.high is not None
+            assert q.low < q.high
+            assert q.p not in P or q.low < stats.gamma(4).ppf(q.p) < q.high
+
+
+@pytest.mark.parametrize("resolution", [None, 1.0])
+def test_a_value_that_many_share_is_known_however_far_out(resolution: float | None) -> None:
+    random = np.random.default_rng(1)
+    score = np.where(random.random(400) < 0.2, 5.0, random.uniform(1, 5, 400))
+    score = score if resolution is None else np.round(score)
+    facts = {"v": Variable(resolution=resolution, lower=0, upper=5)}
+    fed = Federation.local({"A": pl.DataFrame({"v": score})}, variables=facts, seed=1)
+    (top,) = quantiles(fed, "v", [0.9999]).quantiles
+    assert (top.estimate, top.low, top.high) == (5.0, 5.0, 5.0)
+
+
 def test_a_cell_that_holds_many_people_is_flagged() -> None:
     """Heavily skewed people: the lattice of the middle half has no points among the low ones."""
     skewed = pl.DataFrame({"v": np.exp(np.random.default_rng(2).normal(0, 4, 600))})

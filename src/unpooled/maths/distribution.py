@@ -175,6 +175,19 @@ class Distribution:
         outside |= (q > high) & (self.lattice.upper >= high + reach)
         return np.asarray(outside & ~self.placed.shared[self._among_others(p)[0]])
 
+    def too_far(self, p: npt.ArrayLike) -> BoolArray:
+        """Where fewer than one person is expected beyond a quantile: nobody can tell it.
+
+        Not so where the people of its cell can have one value alone.
+        """
+        p = check_probabilities(p)
+        rare = self.people * np.minimum(p, 1 - p) < 1 - 1e-9
+        for i in np.flatnonzero(rare):
+            cell = self.placed.cells[self._among_others(p[i : i + 1])[0]]
+            own = self._possible(self.placed.values[self.placed.cells == cell])
+            rare[i] = own.min() < own.max()
+        return rare
+
     def cdf(self, x: npt.ArrayLike) -> FloatArray:
         """The share of people at or below x."""
         levels, values = self._drawing()

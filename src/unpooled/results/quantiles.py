@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import altair
 
 BEYOND = "outside all boundaries: it rests on the shape of the tail"
+FAR = "fewer than one person is expected beyond it"
 FEW = "people beyond all boundaries take few values; declare the variable's limits"
 LITTLE = "its cells tell less than their people would"
 WIDE = 0.2  # a share of people without a boundary between them says little about where they are
@@ -193,7 +194,7 @@ def _smooth_estimates(one: GroupDistribution, p: FloatArray) -> list[Quantile]:
     group, distribution, edges = one.group, one.distribution, one.edges
     found, outside = distribution.quantile(p), distribution.beyond(p)
     low, high = distribution.interval(p)
-    blurred = distribution.blur(p) > 0
+    blurred, far = distribution.blur(p) > 0, distribution.too_far(p)
     placed = distribution.placed
     everybody = np.concatenate(([0.0], np.cumsum(placed.weights))) / distribution.people
     below = everybody[np.searchsorted(placed.values, edges, "right")]
@@ -201,6 +202,9 @@ def _smooth_estimates(one: GroupDistribution, p: FloatArray) -> list[Quantile]:
     told = []
     for i, share in enumerate(around):
         level = float(p[i])
+        if far[i]:
+            told.append(Quantile(group, level, None, note=FAR))
+            continue
         if outside[i] and len(edges) and one.few[int(found[i] > edges[-1])]:
             told.append(Quantile(group, level, None, note=FEW))
             continue
