@@ -137,6 +137,9 @@ def histogram_edges(
 def histogram_errors(distribution: Distribution, edges: FloatArray) -> FloatArray:
     """The standard error of the number of people in each bin, centers being strata.
 
+    Where the smooth distribution has more people in a bin than are placed there, they count too, in
+    every center alike.
+
     Examples
     --------
     >>> from unpooled.maths.distribution import smooth
@@ -151,8 +154,11 @@ def histogram_errors(distribution: Distribution, edges: FloatArray) -> FloatArra
     bin_ = np.searchsorted(edges[1:-1], placed.values)
     cell = placed.centers * bins + bin_
     people = np.bincount(cell, placed.weights, len(distribution.sizes) * bins)
-    share = people.reshape(-1, bins) / distribution.sizes[:, None]
-    return np.sqrt(distribution.sizes @ (share * np.clip(1 - share, 0.0, 1.0)))
+    people = people.reshape(-1, bins)
+    smooth = np.diff(distribution.cdf(edges[1:-1]), prepend=0.0, append=1.0)
+    missing = np.maximum(smooth - people.sum(axis=0) / distribution.people, 0.0)
+    share = np.minimum(people / distribution.sizes[:, None] + missing, 1.0)
+    return np.asarray(np.sqrt(distribution.sizes @ (share * (1 - share))))
 
 
 def _inner_edges(low: float, high: float, width: float, lattice: Lattice) -> FloatArray:
