@@ -349,6 +349,15 @@ def test_three_arms_are_compared_with_the_first() -> None:
     assert [(r.versus, r.group) for r in result.ratios] == [("a1", "a2"), ("a1", "a3")]
 
 
+def test_arms_that_nobody_named_come_by_number() -> None:
+    random = np.random.default_rng(4)
+    doses = ["2", "10", "100"]
+    rows = {"months": random.exponential(20, 300), "died": [0, 1] * 150, "dose": doses[::-1] * 100}
+    fed = Federation.local({"A": pl.DataFrame(rows)}, seed=1)
+    result = fed.survival("months", event="died", by="dose")
+    assert [arm.group for arm in result.arms] == doses
+
+
 def test_text_chart_and_report(fed: Federation, tmp_path: Path) -> None:
     result = fed.survival("months", "died", by="arm")
     assert "log-rank by center: χ²" in str(result)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unpooled.analyses.asking import Request, check_answered, group_label
+from unpooled.analyses.asking import Request, check_answered, group_label, in_order
 from unpooled.analyses.lattice_facts import center_facts, common_facts
 from unpooled.analyses.parallel import cell_table, read_table
 from unpooled.analyses.parts import TablePart
@@ -214,7 +214,7 @@ def _agree(
     """The coarse round: which groups are there, and a horizon beyond the bulk of their times."""
     round_ = coordinator.ask(FollowUpQuestion(**asked.fields), Moments)
     groups = [group for said in round_.aggregates.values() for group in said.moments]
-    found = sorted({group.group for group in groups})
+    found = in_order({group.group for group in groups})
     check_answered(coordinator, asked.request, round_, found)
     if asked.request.by is not None and asked.request.groups is None:
         asked = replace(asked, request=replace(asked.request, groups=tuple(found)))
