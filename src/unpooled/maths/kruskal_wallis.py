@@ -15,6 +15,7 @@ References
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +55,10 @@ def kruskal_fisher(centers: Sequence[GroupRankStatistics]) -> GroupTest:
     return GroupTest("fisher", statistic, log_chi2_survival(statistic, df), note, df)
 
 
-def kruskal_table(counts: npt.ArrayLike) -> GroupTest:
+def kruskal_table(counts: npt.ArrayLike, share: float = 1.0) -> GroupTest:
     """H of a federated table, a row per group, where a bin is a tie.
+
+    `share` of the variance is taken, as in `table_test`.
 
     Examples
     --------
@@ -63,7 +66,7 @@ def kruskal_table(counts: npt.ArrayLike) -> GroupTest:
     0.0880...
     """
     ranks = GroupRankStatistics.of_table(counts)
-    test = kruskal_weighted([ranks])
+    test = kruskal_weighted([replace(ranks, rank_variance=share * ranks.rank_variance)])
     note = None if ranks.rank_variance else "everyone is in the same bin: nothing to test, p = 1"
     return GroupTest("table", test.statistic, test.log_p, note, test.df)
 
