@@ -24,6 +24,7 @@ from unpooled.cohort import (
     RefusedQuestion,
     Selection,
     find_cohort,
+    rows_of,
     select,
     units_of,
     withhold,
@@ -85,8 +86,9 @@ class _Data:
     policy: Policy
 
     def fingerprint(self, variable: str) -> str:
-        person = self.policy.person
-        return self.source.fingerprint(variable, *(() if person is None else (person,)))
+        person, rule = self.policy.person, self.policy.per_person
+        found = self.source.fingerprint(variable, *(() if person is None else (person,)))
+        return found if rule is None else f"{found}, {rule} of each person"
 
     def values(self, variable: str) -> FloatArray:
         return self.source.values(variable)
@@ -222,13 +224,14 @@ class Center:
         members = selection.cohort.members(selection.groups)
         groups = [Group(g, *some) for g, some in zip(selection.groups, members, strict=True)]
         nobody = units_of(self._source, self._policy)
+        rows = rows_of(self._source, question, self._policy)
         missing = isinstance(question, MomentsQuestion | FollowUpQuestion)
         k = selection.rule.k
         tables = TableQuestion | JoinQuestion | LatticeQuestion
         table = people_needed(question, k) if isinstance(question, tables) else None
         try:
             proposal = self._memory.propose(
-                question, k, nobody, groups, missing=missing, table=table
+                question, k, nobody, groups, missing=missing, table=table, rows=rows
             )
             self._check_survival(question, proposal)
             return proposal

@@ -5,7 +5,7 @@ people of them, count each group, and give the sorted values of those with at le
 Nothing here leaves the center by itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isinf
 
@@ -13,6 +13,7 @@ from unpooled import where
 from unpooled.errors import WhereError
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule
+from unpooled.memory.definition import Words, rows_chosen
 from unpooled.memory.proposal import Proposal
 from unpooled.memory.units import Members, Units
 from unpooled.messages import EVERYBODY, CohortQuestion, Reason, Refusal
@@ -48,7 +49,7 @@ class Cohort:
     people: str  # SQL: a row per person, columns v (value), g (group) and those that name it
     parameters: tuple[object, ...]
     declared: Variable
-    named: bool = False  # whether units have keys and owners; else they are rows
+    named: bool = False  # whether people have keys; else they are rows
     _values: dict[str, FloatArray] = field(default_factory=dict)
     _members: dict[str, tuple[Members, Members]] = field(default_factory=dict)
 
@@ -96,6 +97,7 @@ class Selection:
     people: dict[str, int]  # group → how many
     refusals: tuple[Refusal, ...]
     hidden: frozenset[str] = frozenset()  # groups whose number of missing values is not told
+    left: Mapping[str, int] = field(default_factory=dict)  # values that its mean leaves others
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -152,6 +154,7 @@ def withhold(selection: Selection, question: CohortQuestion, proposal: Proposal)
         people={g: n for g, n in selection.people.items() if g in proposal.people},
         refusals=(*selection.refusals, *refusals),
         hidden=frozenset(selection.groups) - frozenset(proposal.missing),
+        left=proposal.values,
     )
 
 
@@ -196,13 +199,29 @@ def find_cohort(
         f"SELECT {value} AS v, {label_sql(source, question.by)} AS g, {person} AS p, {ROW} AS unit "
         f"FROM {source.numbered} WHERE ({condition}) AND {among}"
     )
-    people = rows if policy.per_person is None else _people(rows, policy.per_person)
-    return Cohort(source, people, parameters, declared, policy.per_person is not None)
+    named = _has_several_rows(source, policy)
+    people = rows if policy.per_person is None else _people(rows, policy.per_person, named)
+    return Cohort(source, people, parameters, declared, named)
 
 
 def units_of(source: Source, policy: Policy) -> Units:
     """What one person is at this center, before anybody was asked about."""
-    return Units(source.size) if policy.per_person is None else Units.of_persons()
+    return Units.of_persons() if _has_several_rows(source, policy) else Units(source.size)
+
+
+def rows_of(source: Source, question: CohortQuestion, policy: Policy) -> Words:
+    """The words of a question that choose some rows of a person and not others."""
+    person = policy.person
+    if person is None or not _has_several_rows(source, policy):
+        return frozenset()
+    return rows_chosen(question, lambda column: source.varies(column, person))
+
+
+def _has_several_rows(source: Source, policy: Policy) -> bool:
+    """Whether rows of one person are put together: then people have keys."""
+    if policy.person is None or policy.per_person is None:  # else repeated rows are refused
+        return False
+    return source.repeats(policy.person)
 
 
 def _parse(question: CohortQuestion) -> where.Condition | None:
@@ -287,20 +306,13 @@ _PER_PERSON = {
 }
 
 
-def _people(rows: str, per_person: PerPerson) -> str:
-    """SQL for a row per person, by the policy's rule for repeated rows.
-
-    A unit is then named by the rows that make it up.
-    """
+def _people(rows: str, per_person: PerPerson, named: bool) -> str:
+    """SQL for a row per person, by the policy's rule for repeated rows; named: by whose it is."""
+    who = "CAST(md5_number_lower(CAST(p AS VARCHAR)) AS UBIGINT)" if named else "min(unit)"
     return (
-        f"SELECT p, g, {_PER_PERSON[per_person]} AS v, "
-        f"bit_xor({_hashed('unit')}) AS unit, {_hashed('p')} AS owner "
+        f"SELECT p, g, {_PER_PERSON[per_person]} AS v, {who} AS unit "
         f"FROM ({rows}) WHERE p IS NOT NULL GROUP BY p, g"
     )
-
-
-def _hashed(column: str) -> str:
-    return f"CAST(md5_number_lower(CAST({column} AS VARCHAR)) AS UBIGINT)"
 
 
 def _check_people(source: Source, by: str | None, policy: Policy) -> None:

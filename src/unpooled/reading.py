@@ -25,15 +25,14 @@ def read_people(
 ) -> list[GroupRead]:
     """The people of some groups, in one query.
 
-    `people` is SQL for a row per person, with columns v (value), g (group), unit and, where units
-    are `named`, owner.
+    `people` is SQL for a row per person, with columns v (value), g (group) and unit: a row's
+    number or, where people are `named`, whose rows they are.
     """
     codes = " ".join(f"WHEN ? THEN {code}" for code in range(len(groups)))
-    columns = "unit, owner" if named else "unit"
     room = source.size // len(groups)
     found = [(_Some(named, room), _Some(named, 0)) for _ in groups]
     for batch in source.batches(
-        f"SELECT * FROM (SELECT coalesce(v, 'NaN'::DOUBLE) AS v, {columns}, "
+        f"SELECT * FROM (SELECT coalesce(v, 'NaN'::DOUBLE) AS v, unit, "
         f"CAST(CASE g {codes} END AS INTEGER) AS code FROM ({people})) "
         f"WHERE code IS NOT NULL",
         (*groups, *parameters),
@@ -52,31 +51,29 @@ def read_people(
 
 
 class _Some:
-    """People as they are read: value, unit and, where units are named, whose it is."""
+    """People as they are read: value and unit."""
 
     def __init__(self, named: bool, room: int) -> None:
         self._values = Growing(np.float64, room)
         self._units = Growing(np.uint64 if named else np.int32, room)
-        self._owners = Growing(np.uint64, room) if named else None
+        self._named = named
 
     def append(self, batch: Mapping[str, Column], places: IntArray) -> None:
         """Take these of a batch."""
         self._values.append(batch["v"][places])
         self._units.append(batch["unit"][places])
-        if self._owners is not None:
-            self._owners.append(batch["owner"][places])
 
     @property
     def members(self) -> Members:
-        """Who they are; a row's value can be read again, that of another unit is kept."""
-        if self._owners is None:
+        """Who they are; a row's value can be read again, that of a person is kept."""
+        if not self._named:
             return Members(self._units.array)
-        return Members(self._units.array, self._owners.array, self._values.array)
+        return Members(self._units.array, self._values.array)
 
     def sorted_values(self) -> FloatArray:
         """Their values; where they are kept as well, in another array."""
         values = self._values.array
-        if self._owners is not None:
+        if self._named:
             values = copied(values)
         sort(values)
         return values

@@ -71,6 +71,7 @@ class Source:
         self._resolutions: dict[tuple[object, ...], float | None] = {}
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         self._filled: dict[str, int] = {}
+        self._varying: dict[tuple[str, str], bool] = {}
         self._repeats: dict[tuple[str, str | None], bool] = {}
         self._single = {row[0] for row in described if row[1] == "FLOAT"}
         self.kinds: Mapping[str, Kind] = {row[0]: _kind(row[1]) for row in described}
@@ -140,6 +141,17 @@ class Source:
                 text = f"coalesce(CAST({name} AS VARCHAR), '?')"
                 return [f"CAST(md5_number_lower({text}) AS UBIGINT)"]
         return [f"coalesce(CAST({number} AS DOUBLE), 'NaN'::DOUBLE)" for number in exact]
+
+    def varies(self, column: str, person: str) -> bool:
+        """Whether a column differs between rows of one person, whoever that is."""
+        if (column, person) not in self._varying:
+            name = quote(column)
+            differ = f"min({name}) <> max({name}) OR count({name}) NOT IN (0, count(*))"
+            of_persons = f"FROM {self.relation} WHERE {quote(person)} IS NOT NULL"
+            persons = f"SELECT ({differ}) AS differ {of_persons} GROUP BY {quote(person)}"
+            ((found,),) = self.rows(f"SELECT bool_or(differ) FROM ({persons})")
+            self._varying[column, person] = bool(found)
+        return self._varying[column, person]
 
     def extremes(self, variable: str) -> tuple[float | None, float | None]:
         """The least and the most of a column; None where there is no value."""

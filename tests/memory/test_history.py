@@ -91,14 +91,3 @@ def test_what_follows_is_not_told_where_words_could_be_chosen_to_find_out() -> N
     history = tell(History.empty(20, K), people(*range(20)))
     with pytest.raises(WouldDiffer):
         tell(history, people(*range(20)), condition=True)
-
-
-def test_people_with_several_units_count_once() -> None:
-    whole = people(*range(20))
-    for share, told in ((1, True), (2, False)):
-        history = tell(History.empty(20, K, share), whole)
-        if told:
-            tell(history, people(*range(4)))
-        else:
-            with pytest.raises(WouldDiffer):
-                tell(history, people(*range(4)))

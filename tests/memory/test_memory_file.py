@@ -11,7 +11,7 @@ from unpooled.errors import LedgerError
 from unpooled.keys import CenterKey
 from unpooled.ledger import Ledger
 from unpooled.memory.memory_file import MemoryFile
-from unpooled.messages import Reason, SizesQuestion, decode_answer, encode
+from unpooled.messages import PowersQuestion, Reason, SizesQuestion, decode_answer, encode
 from unpooled.policy import Policy
 from unpooled.sources import open_source
 
@@ -55,9 +55,34 @@ def test_rows_that_make_up_a_person_are_remembered_too(tmp_path: Path) -> None:
     assert reasons(haifa, None, "not (bed == 3 and visit == 2)") == [None, Reason.WOULD_DIFFER]
     haifa.close()
     again = center(tmp_path, VISITS, policy)
-    asked = reasons(again, "not (bed == 3 and visit == 2)", "visit == 1", None)
-    assert asked == [Reason.WOULD_DIFFER, None, None]
+    asked = reasons(again, "not (bed == 3 and visit == 2)", "visit == 1", None, "bed < 30")
+    assert asked == [Reason.WOULD_DIFFER, Reason.WOULD_DIFFER, None, None]
     again.close()
+
+
+def test_powers_are_counted_after_a_restart(tmp_path: Path) -> None:
+    def told(haifa: Center, *lambdas: float) -> bool:
+        question = encode(PowersQuestion(variable="crp", lambdas=lambdas))
+        return decode_answer(haifa.answer(question).payload).aggregate is not None
+
+    grid = tuple(np.linspace(-1, 2, 7).tolist())
+    for asked in (grid, grid, (0.1, 0.2, 0.3, 0.4, 0.6, 0.7)):  # 13 in all: 54 people
+        haifa = center(tmp_path)
+        assert told(haifa, *asked)
+        haifa.close()
+    again = center(tmp_path)
+    assert told(again, *grid)
+    assert not told(again, 0.11, 0.12)  # 15 in all: 62 people
+    again.close()
+
+
+def test_another_rule_for_several_rows_gives_other_values(tmp_path: Path) -> None:
+    haifa = center(tmp_path, VISITS, Policy(person="id", per_person="mean"))
+    assert reasons(haifa, None) == [None]
+    haifa.close()
+    changed = center(tmp_path, VISITS, Policy(person="id", per_person="max"))
+    assert reasons(changed, None) == [Reason.DATA_CHANGED]
+    changed.close()
 
 
 def test_a_memory_that_is_gone_or_lags_stops_the_center(tmp_path: Path) -> None:

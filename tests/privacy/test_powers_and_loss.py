@@ -8,6 +8,8 @@ import pytest
 from unpooled.center import Center
 from unpooled.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.yeo_johnson import power_moments
+from unpooled.memory import proposal
 from unpooled.messages import (
     Losses,
     LossQuestion,
@@ -108,3 +110,72 @@ def test_powers_are_rounded_to_the_digits_of_the_policy_or_fewer(
     assert variances == [float(f"{variance:.3g}") for variance in exact_variances]
     assert rounded == pytest.approx(exact, rel=1e-2)
     assert not set(rounded) & set(exact)
+
+
+LAMBDAS = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
+
+
+def wards() -> pl.DataFrame:
+    random = np.random.default_rng(3)
+    ward = np.repeat(["a", "b", "c"], [150, 10, 40])
+    return pl.DataFrame({"v": random.gamma(2, 8, 200).round(1), "ward": random.permutation(ward)})
+
+
+def open_wards() -> Center:
+    return Center("Haifa", open_source(wards()), Policy(), CenterKey.from_seed(1, "Haifa"))
+
+
+def power_sums(haifa: Center, lambdas: tuple[float, ...], **fields: str) -> FloatArray | None:
+    """Sums of logarithms, of the transformed values and of their squares."""
+    question = PowersQuestion(variable="v", lambdas=lambdas, **fields)  # type: ignore[arg-type]
+    said = decode_answer(haifa.answer(encode(question)).payload).aggregate
+    if not isinstance(said, Powers):
+        return None
+    (told,) = said.groups
+    means, variances = np.array(told.means), np.array(told.variances)
+    return told.n * np.array([told.log_sum / told.n, *means, *(variances + means**2)])
+
+
+def numbers_about_ward_b(haifa: Center) -> FloatArray | None:
+    """Fifteen numbers about ten people, whom the center would not tell seven powers of."""
+    everybody = power_sums(haifa, LAMBDAS)
+    others = power_sums(haifa, LAMBDAS, where="ward != 'b'")
+    return None if everybody is None or others is None else everybody - others
+
+
+def test_a_difference_of_powers_speaks_for_as_many_people_as_powers_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert power_sums(open_wards(), LAMBDAS, where="ward == 'b'") is None
+    assert numbers_about_ward_b(open_wards()) is None
+    monkeypatch.setattr(proposal, "check_powers", lambda *_: None)
+    found = numbers_about_ward_b(open_wards())
+    assert found is not None
+    ward_b = np.sort(wards().filter(pl.col("ward") == "b")["v"].to_numpy())
+    moments = power_moments(ward_b, LAMBDAS)
+    assert found[1:8] == pytest.approx(10 * moments.mean)
+    assert len(found) > len(ward_b)  # more equations than people
+
+
+def test_powers_of_a_large_difference_are_told() -> None:
+    haifa = open_wards()
+    assert power_sums(haifa, LAMBDAS) is not None
+    assert power_sums(haifa, LAMBDAS, where="ward != 'c'") is not None
+    assert power_sums(haifa, LAMBDAS, where="ward != 'c'") is not None
+
+
+def test_powers_of_the_same_people_are_counted_over_all_questions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Forty people are enough for 7 λ at a time: without the rule, for any number of them."""
+
+    def told(haifa: Center) -> int:
+        answers = [
+            power_sums(haifa, tuple(np.linspace(low, low + 0.1, 7).tolist()), where="ward == 'c'")
+            for low in np.arange(-1, 1.5, 0.5)
+        ]
+        return sum(len(numbers) for numbers in answers if numbers is not None)
+
+    assert told(open_wards()) == 15
+    monkeypatch.setattr(proposal, "check_powers", lambda *_: None)
+    assert told(open_wards()) > 40

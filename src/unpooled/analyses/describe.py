@@ -17,6 +17,7 @@ from unpooled.maths.moments import (
     telling_values,
     welch,
 )
+from unpooled.memory.remainders import fewest
 from unpooled.messages import GroupMoments, Moments, MomentsQuestion
 from unpooled.results.describe import CenterDescription, DescribeResult, GroupDescription
 from unpooled.results.refusals import center_refusals
@@ -40,7 +41,7 @@ def _group_moments(
     moments = MeanSD.of(values)
     (size,) = selection.cohort.sizes([group])
     missing, hidden = size.missing, group in selection.hidden
-    telling = telling_values(values, rule.k)
+    telling = fewest(telling_values(values, rule.k), selection.left.get(group, 0))
     return GroupMoments(
         group=group,
         n=moments.n,

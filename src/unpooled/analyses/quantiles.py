@@ -61,6 +61,7 @@ from unpooled.variables import Variable
 
 METHODS = ("parallel", "yj-table", "yj-likelihood", "yj-grid", "interpolation", "loss")
 GRID_DIGITS = 5  # one pass over a grid needs no more
+LIKELIHOOD_POWERS = 7 + 3 + 1  # λ in its three rounds
 
 # --- at a center -------------------------------------------------------------------------------
 
@@ -234,11 +235,11 @@ class _Estimator:
         return interpolation_estimates(self._table(group), 0, self._p)
 
     def _yj_likelihood(self, group: str) -> list[Quantile]:
-        ask = _Powers(self._coordinator, self._about(group), None)
+        ask = _Powers(self._coordinator, self._about(group), None, LIKELIHOOD_POWERS)
         return self._fitted(group, ask, lambda: fit_likelihood(ask))
 
     def _yj_grid(self, group: str) -> list[Quantile]:
-        ask = _Powers(self._coordinator, self._about(group), GRID_DIGITS)
+        ask = _Powers(self._coordinator, self._about(group), GRID_DIGITS, len(DEFAULT_GRID))
         return self._fitted(group, ask, lambda: fit_grid(ask(np.array(DEFAULT_GRID))))
 
     def _fitted(
@@ -276,9 +277,20 @@ class _Estimator:
 class _Powers(Asking):
     """One call is one round over the centers: the pooled moments at some λ."""
 
-    def __init__(self, coordinator: Coordinator, request: Request, digits: int | None) -> None:
+    def __init__(
+        self, coordinator: Coordinator, request: Request, digits: int | None, powers: int
+    ) -> None:
         super().__init__(coordinator, request)
         self._digits = digits
+        self._powers = powers  # λ in all rounds
+
+    def would_refuse(self, said: GroupPowers, k: int) -> Refusal | None:
+        """The center counts the λ of all rounds together."""
+        needed = people_for_powers(k, self._powers)
+        if said.n >= needed:
+            return None
+        name = None if self.request.by is None else said.group
+        return Refusal(reason=Reason.TOO_MANY_POWERS, name=name, limit=needed)
 
     def __call__(self, lambdas: FloatArray) -> PowerMoments:
         asked = tuple(lambdas.tolist())

@@ -5,8 +5,10 @@ with a value above t" equals everybody until t passes the value. So a set counts
 is asked for in words that mean the same whatever the data are.
 """
 
+from collections.abc import Callable
+
 from unpooled.messages import CohortQuestion
-from unpooled.where import And, Column, Comparison, Literal, parse
+from unpooled.where import And, Column, Comparison, Condition, Literal, columns, parse
 
 Words = frozenset[str]
 
@@ -19,11 +21,36 @@ def condition(where: str | None) -> Words:
     >>> condition("age >= 65 and sex == 'F'") == condition("sex == 'F' and 65 <= age")
     True
     """
-    if where is None:
+    return frozenset(map(_part, _parts(where)))
+
+
+def rows_chosen(question: CohortQuestion, varies: Callable[[str], bool]) -> Words:
+    """The words that choose some rows of a person and not others.
+
+    Only a column that varies among the rows of one person can. Where the variable itself does not,
+    whatever rows are chosen give the same value.
+
+    Examples
+    --------
+    >>> from unpooled.messages import SizesQuestion
+    >>> first = SizesQuestion(variable="crp", where="visit == 1 and sex == 'F'")
+    >>> rows_chosen(first, lambda column: column in ("crp", "visit"))
+    frozenset({"visit == '1'"})
+    """
+    if not varies(question.variable):
         return frozenset()
+    parts = (part for part in _parts(question.where) if any(map(varies, columns(part))))
+    words = frozenset(map(_part, parts))
+    if question.by is not None and varies(question.by):  # rows without a group are left out
+        words |= {f"by {Column(question.by)}"}
+    return words
+
+
+def _parts(where: str | None) -> tuple[Condition, ...]:
+    if where is None:
+        return ()
     parsed = parse(where)
-    parts = parsed.parts if isinstance(parsed, And) else (parsed,)
-    return frozenset(map(_part, parts))
+    return parsed.parts if isinstance(parsed, And) else (parsed,)
 
 
 def definition(question: CohortQuestion, group: str, *, missing: bool = False) -> Words:

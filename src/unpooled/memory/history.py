@@ -61,7 +61,6 @@ class History:
     cell: Places  # person → cell, NOWHERE in none
     blocks: tuple[Block, ...]
     crossings: tuple[Crossing, ...]
-    share: int = 1  # how many units stand for one person, at most
     following: tuple[Crossing, ...] = ()  # told, and follow from cells of which some are assumed
     counted: Atoms | None = None  # None: not yet
 
@@ -74,11 +73,11 @@ class History:
         return self.counted
 
     @classmethod
-    def empty(cls, people: int, k: int, share: int = 1) -> "History":
+    def empty(cls, people: int, k: int) -> "History":
         """Nothing was told yet."""
         cell = large.full(people, NOWHERE, np.int32)
         block = large.full(people, -1, np.int32)
-        return cls(k, block, cell, (), (), share)
+        return cls(k, block, cell, (), ())
 
     def tell(self, people: BoolArray, k: int, *, open_base: bool, repeats: bool) -> "History":
         """What was told once a set of people has been spoken for.
@@ -173,7 +172,7 @@ class History:
         first: Sequence[BoolArray] = (),
     ) -> "History":
         """The same told on other blocks, or with finer cells; raises where that tells too much."""
-        base = History(self.k, block, cell, blocks, (), self.share)
+        base = History(self.k, block, cell, blocks, ())
         for people in first:
             base = base.tell(people, self.k, open_base=False, repeats=True)
         for crossing in (*self.crossings, *self.following):
@@ -191,7 +190,7 @@ class History:
             raise WouldDiffer
         return replace(self, following=(*self.following, told))
 
-    def grown(self, people: int, share: int) -> "History":
+    def grown(self, people: int) -> "History":
         """The same with more people, of whom nothing was told."""
         more = people - len(self.block)
         if not more:
@@ -203,7 +202,7 @@ class History:
             tuple(replace(c, people=np.concatenate((c.people, nobody))) for c in sets)
             for sets in (self.crossings, self.following)
         )
-        larger = replace(self, crossings=crossings, following=following, share=share)
+        larger = replace(self, crossings=crossings, following=following)
         return larger.rebased(block, cell, self.blocks)
 
     def with_runs(self, place: int, run: IntArray) -> "History":
@@ -256,7 +255,7 @@ class History:
         """Add a crossing set, as late in the order as its twins and those of the others allow."""
         crossing, tries = Crossing(people, run), _TRIES
         for place in range(len(self.crossings), -1, -1):
-            if self.atoms.twins(inside, place)[1].sum() < k * self.share:
+            if self.atoms.twins(inside, place)[1].sum() < k:
                 continue
             if len(self.crossings) + len(self.following) >= _MOST_CROSSINGS or not tries:
                 break
@@ -276,16 +275,15 @@ class History:
         """Raise unless each run that was told of a crossing set has enough pairs of twins."""
         atoms, run = self.atoms, self.crossings[place].run
         cells, pairs = atoms.twins(atoms.count * atoms.sets[place], place)
-        needed = k * self.share
         if run is None:
-            if pairs.sum() < needed:
+            if pairs.sum() < k:
                 raise WouldDiffer
             return
         run = np.pad(run, (0, max(self.free_cell - len(run), 0)))  # cells that are newer
         runs = np.bincount(run[cells], pairs, run.max(initial=0) + 1)
         told = np.bincount(run) > 0
         told[0] = runs[0] > 0  # cells in no run: everything there follows from the cells
-        if np.any(told & (runs < needed)):
+        if np.any(told & (runs < k)):
             raise WouldDiffer
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from unpooled.errors import GateError
 from unpooled.maths.arrays import FloatArray
-from unpooled.memory.history import History
+from unpooled.memory.definition import Words
+from unpooled.memory.history import History, WouldDiffer
 from unpooled.memory.memory_file import (
     Line,
     MemoryFile,
@@ -18,8 +19,10 @@ from unpooled.memory.memory_file import (
     unpacked,
     with_units,
 )
+from unpooled.memory.powers import Powered, merged
 from unpooled.memory.proposal import Group, Proposal, Remembered, propose
-from unpooled.memory.speaking import edges_told, missing_told, people_told
+from unpooled.memory.remainders import Summed, with_more
+from unpooled.memory.speaking import edges_told, missing_told, moments_told, people_told
 from unpooled.memory.steps import take
 from unpooled.memory.tables import Values
 from unpooled.memory.units import Units
@@ -61,12 +64,18 @@ class Memory:
         *,
         missing: bool = False,
         table: int | None = None,
+        rows: Words = frozenset(),
     ) -> Proposal:
-        """Which of the groups may be answered; `nobody` says what a unit is."""
+        """Which of the groups may be answered.
+
+        `nobody` says what a person is, `rows` the words that chose some rows of a person: other
+        words than those of the first answer would give a second value of the same people.
+        """
         before = self._recall(question.variable, nobody)
+        if before.rows not in (None, rows):
+            raise WouldDiffer
         units = before.units.including([m for g in groups for m in (g.present, g.missing)])
-        grown = before.history.grown(units.size, units.share)
-        before = replace(before, units=units, history=grown)
+        before = replace(before.grown(units), rows=rows)
         values = self._values_of(question.variable, units)
         return propose(question, k, before, groups, values, missing=missing, table=table)
 
@@ -88,7 +97,8 @@ class Memory:
             for group, n in said.items():
                 if group not in expected or np.count_nonzero(expected[group]) != n:
                     raise GateError("an answer must speak for the people that are remembered")
-        return proposal.with_tables(edges_told(answer.aggregate, question))
+        judged = proposal.with_tables(edges_told(answer.aggregate, question))
+        return judged.with_sums(moments_told(answer.aggregate))
 
     def record(self, proposal: Proposal, number: int, question: bytes, answer: bytes) -> None:
         """Put on disk what the answer with this number in the ledger speaks for."""
@@ -102,10 +112,13 @@ class Memory:
             variable=proposal.variable,
             fingerprint=self._fingerprints[proposal.variable],
             units=packed_units(after.units, known.size),
+            rows=tuple(sorted(after.rows or ())),
             sets=tuple(packed(people) for people in draft.sets),
             steps=draft.steps,
             words=tuple((tuple(sorted(words)), told.hex()) for words, told in draft.words),
             condition=tuple(sorted(proposal.condition)),
+            powers=tuple((packed(p.people), tuple(sorted(p.lambdas))) for p in draft.powers),
+            sums=tuple((packed(told.people), told.values) for told in draft.sums),
         )
         self._file.append(line)
 
@@ -126,7 +139,7 @@ class Memory:
         if variable not in self._variables:
             if self._file.kept and variable not in self._fingerprints:
                 self._fingerprints[variable] = self._column.fingerprint(variable)
-            empty = History.empty(nobody.size, self._k, nobody.share)
+            empty = History.empty(nobody.size, self._k)
             found = Remembered(nobody, empty, {}, frozenset())
             for line in self._file.lines.get(variable, ()):
                 if line.fingerprint != self._fingerprints[variable]:
@@ -139,11 +152,14 @@ class Memory:
 def _relived(before: Remembered, line: Line, values: Callable[[str, Units], Values]) -> Remembered:
     """What the center knew after the answer of a line."""
     units = with_units(before.units, line)
-    history = before.history.grown(units.size, units.share)
+    before = before.grown(units)
+    history = before.history
     sets = [unpacked(text, units.size) for text in line.sets]
     for step in line.steps:
         people, known = (lambda number: sets[number - before.sets]), values(line.variable, units)
         history = take(history, step, people, known)
+    powers = (Powered(unpacked(text, units.size), frozenset(at)) for text, at in line.powers)
+    sums = [Summed(unpacked(text, units.size), values) for text, values in line.sums]
     words = {frozenset(words): bytes.fromhex(told) for words, told in line.words}
     return Remembered(
         units,
@@ -151,4 +167,7 @@ def _relived(before: Remembered, line: Line, values: Callable[[str, Units], Valu
         {**before.told, **words},
         before.conditions | {frozenset(line.condition)},
         before.sets + len(sets),
+        frozenset(line.rows),
+        merged(before.powers, powers),
+        with_more(before.sums, sums),
     )

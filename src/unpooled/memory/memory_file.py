@@ -28,7 +28,7 @@ from unpooled.messages import CatalogueQuestion, decode_question
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The first line: whose memory this is."""
 
-    format: Literal["unpooled memory 1"]
+    format: Literal["unpooled memory 2"]
     center: str
 
 
@@ -39,11 +39,14 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: Hex64
     variable: str
     fingerprint: str  # of the variable's data
-    units: tuple[str, str, str] | None  # keys, owners and values of new units, where they have keys
+    units: tuple[str, str] | None  # keys and values of people who are new, where they have keys
+    rows: tuple[str, ...]  # the words that chose rows of people
     sets: tuple[str, ...]
     steps: tuple[Step, ...]
     words: tuple[tuple[tuple[str, ...], Hex64], ...]
     condition: tuple[str, ...]
+    powers: tuple[tuple[str, tuple[float, ...]], ...]  # sets, and the λ of their moments
+    sums: tuple[tuple[str, int], ...]  # sets, and how many values were told beside their mean
 
 
 class MemoryFile:
@@ -54,7 +57,7 @@ class MemoryFile:
         self._file: LineFile | None = None
         if path is None:
             return
-        first = msgspec.json.encode(Header("unpooled memory 1", center)) + b"\n"
+        first = msgspec.json.encode(Header("unpooled memory 2", center)) + b"\n"
         if not path.exists():
             _check_ledger(path, ledger, set())
         self._file = LineFile(path, first)
@@ -132,25 +135,20 @@ def unpacked(text: str, size: int) -> BoolArray:
     return people
 
 
-def packed_units(units: Units, known: int) -> tuple[str, str, str] | None:
-    """The units behind the first ones as text, where they have keys."""
-    if units.keys is None or units.owners is None or units.values is None:
+def packed_units(units: Units, known: int) -> tuple[str, str] | None:
+    """The people behind the first ones as text, where they have keys."""
+    if units.keys is None or units.values is None:
         return None
-    keys, owners = units.keys[known:].astype("<u8"), units.owners[known:].astype("<u8")
-    values = units.values[known:].astype("<f8")
-    return _text(keys.tobytes()), _text(owners.tobytes()), _text(values.tobytes())
+    keys, values = units.keys[known:].astype("<u8"), units.values[known:].astype("<f8")
+    return _text(keys.tobytes()), _text(values.tobytes())
 
 
 def with_units(units: Units, line: Line) -> Units:
-    """The units once a line's new ones are among them."""
+    """The people once a line's new ones are among them."""
     if line.units is None:
         return units
-    keys, owners, values = map(_bytes, line.units)
-    return units.with_more(
-        np.frombuffer(keys, dtype="<u8"),
-        np.frombuffer(owners, dtype="<u8"),
-        np.frombuffer(values, dtype="<f8"),
-    )
+    keys, values = map(_bytes, line.units)
+    return units.with_more(np.frombuffer(keys, dtype="<u8"), np.frombuffer(values, dtype="<f8"))
 
 
 def _text(content: bytes) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, reduce
 from hashlib import sha256
 from itertools import cycle
 
@@ -11,12 +11,15 @@ import numpy as np
 from unpooled.errors import GateError
 from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray, FloatArray
+from unpooled.maths.moments import telling_values
 from unpooled.memory.definition import Words, condition, definition
 from unpooled.memory.history import History, WouldDiffer
+from unpooled.memory.powers import Powered, check_powers, merged
+from unpooled.memory.remainders import Summed, fewest, sorted_values, values_left, with_more
 from unpooled.memory.steps import Edges, Open, Step, Tell, take
 from unpooled.memory.tables import Part, Values, parts
 from unpooled.memory.units import Members, Units
-from unpooled.messages import CohortQuestion
+from unpooled.messages import CohortQuestion, GroupMoments, PowersQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,16 @@ class Remembered:
     told: Mapping[Words, bytes]  # the words for a set → a digest of its people
     conditions: frozenset[Words]
     sets: int = 0  # how many sets its steps have used
+    rows: Words | None = None  # the words that chose rows of people; None: nothing was told
+    powers: tuple[Powered, ...] = ()
+    sums: tuple[Summed, ...] = ()
+
+    def grown(self, units: Units) -> "Remembered":
+        """The same with more people, of whom nothing was told."""
+        history = self.history.grown(units.size)
+        powers = tuple(told.grown(units.size) for told in self.powers)
+        sums = tuple(told.grown(units.size) for told in self.sums)
+        return replace(self, units=units, history=history, powers=powers, sums=sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,8 @@ class Draft:
     steps: tuple[Step, ...] = ()
     sets: tuple[BoolArray, ...] = ()
     words: tuple[tuple[Words, bytes], ...] = ()
+    powers: tuple[Powered, ...] = ()  # sets whose powers would be told
+    sums: tuple[Summed, ...] = ()  # sets whose means would be, as far as they may
 
     def tell(self, people: BoolArray, words: Words | None) -> "Draft":
         """The draft with one more set; raises WouldDiffer.
@@ -71,6 +86,15 @@ class Draft:
         draft = self._take(step, people)
         named = () if words is None else ((words, digest(people)),)
         return replace(draft, words=(*self.words, *named))
+
+    def tell_powers(self, people: BoolArray, lambdas: Sequence[float]) -> "Draft":
+        """The draft with the moments of a set at some λ; raises WouldDiffer."""
+        new = Powered(people, frozenset(lambdas))
+        values = cache(self.values)
+        check_powers(merged(self.before.powers, self.powers), new, self.k, values)
+        if values_left(_summed(self.before), people, self.k, values):
+            raise WouldDiffer
+        return replace(self, powers=(*self.powers, new))
 
     def open(self, people: BoolArray) -> "Draft":
         """The draft with a set ready to be told in a table; raises WouldDiffer."""
@@ -98,6 +122,7 @@ class Proposal:
     missing: Mapping[str, BoolArray]
     withheld: tuple[str, ...]
     parts: Mapping[str, Sequence[Part]]  # group → block by block, where a table is asked for
+    values: Mapping[str, int]  # group → how many values its mean would leave others, 0: enough
 
     def with_tables(self, told: Mapping[str, Sequence[FloatArray]]) -> "Proposal":
         """The proposal once tables with these edges are told, for each part of a group or for all.
@@ -115,6 +140,14 @@ class Proposal:
                 elif not np.isin(edges, part.edges).all():
                     raise GateError("a table may have only the edges that were told before")
         return replace(self, draft=draft)
+
+    def with_sums(self, told: Mapping[str, GroupMoments]) -> "Proposal":
+        """The proposal once these means and SDs are told; GateError where they may not be."""
+        for group, moments in told.items():
+            if fewest(moments.values, self.values.get(group, 0)) != moments.values:
+                raise GateError("a mean must leave enough values to those beside its people")
+        sums = tuple(Summed(self.people[group], said.values) for group, said in told.items())
+        return replace(self, draft=replace(self.draft, sums=sums))
 
     @property
     def fixed_edges(self) -> frozenset[float]:
@@ -138,6 +171,8 @@ class Proposal:
         draft = self.draft
         return replace(
             draft.before,
+            powers=merged(draft.before.powers, draft.powers),
+            sums=with_more(draft.before.sums, draft.sums),
             history=draft.history,
             told={**draft.before.told, **dict(draft.words)},
             conditions=draft.before.conditions | {self.condition},
@@ -172,7 +207,9 @@ def propose(
         except WouldDiffer:
             again = found
         found = again if len(again.withheld) < len(found.withheld) else found
-    return _tell_missing(found, groups) if missing else found
+    if missing:  # means are told, and how many people have no value
+        found = _tell_missing(replace(found, values=_values_left(found)), groups)
+    return found
 
 
 def digest(people: BoolArray) -> bytes:
@@ -197,6 +234,8 @@ def _tell_groups(draft: Draft, people: Mapping[str, BoolArray], table: int | Non
     for name, mask in people.items():
         try:
             more = draft.tell(mask, definition(draft.question, name))
+            if isinstance(draft.question, PowersQuestion):
+                more = more.tell_powers(mask, draft.question.lambdas)
             if table is not None:
                 more = more.open(mask)
                 found[name] = parts(more.history, mask)
@@ -206,7 +245,25 @@ def _tell_groups(draft: Draft, people: Mapping[str, BoolArray], table: int | Non
             withheld.append(name)
         else:
             draft, told[name] = more, mask
-    return Proposal(draft, told, {}, tuple(withheld), found)
+    return Proposal(draft, told, {}, tuple(withheld), found, {})
+
+
+def _values_left(found: Proposal) -> dict[str, int]:
+    """For each group, how many values its mean would leave to those beside its people."""
+    k, values = found.draft.k, cache(found.draft.values)
+    told, left = _summed(found.draft.before), dict[str, int]()
+    if not told:
+        return left
+    for group, people in found.people.items():
+        left[group] = values_left(told, people, k, values)
+        own = telling_values(sorted_values(values, people), k)
+        told.append(Summed(people, fewest(left[group], own)))
+    return left
+
+
+def _summed(before: Remembered) -> list[Summed]:
+    """The sets whose means were told; powers tell them too."""
+    return [*before.sums, *(Summed(told.people, 0) for told in before.powers)]
 
 
 def _tell_missing(found: Proposal, groups: Sequence[Group]) -> Proposal:

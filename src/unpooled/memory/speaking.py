@@ -11,6 +11,7 @@ from unpooled.messages import (
     CenterJoin,
     CenterTable,
     CohortQuestion,
+    GroupMoments,
     GroupRanks,
     JoinQuestion,
     LatticeTables,
@@ -83,6 +84,13 @@ def edges_told(aggregate: Aggregate, question: Question) -> dict[str, list[Float
             }
         case _:
             return {}
+
+
+def moments_told(aggregate: Aggregate) -> dict[str, GroupMoments]:
+    """Group → what it says of mean and SD."""
+    if not isinstance(aggregate, Moments):
+        return {}
+    return {group.group: group for group in aggregate.moments}
 
 
 def missing_told(aggregate: Aggregate) -> dict[str, int]:

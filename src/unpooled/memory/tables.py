@@ -136,17 +136,16 @@ def _runs(history: History, place: int) -> IntArray:
     size = history.free_cell
     twins = np.bincount(cells, pairs, size).astype(np.int64)
     run = np.zeros(size, dtype=np.int64)
-    needed = history.k * history.share
     for block in history.blocks:
         if block.edges is None:
             continue
         here = slice(block.first, block.first + len(block.edges) + 1)
         if history.is_whole(place, np.arange(here.start, here.stop)):
             continue
-        if twins[here].sum() < needed:
+        if twins[here].sum() < history.k:
             raise WouldDiffer
-        enough = np.minimum(twins[here], 2 * needed)  # more does not move an end
+        enough = np.minimum(twins[here], 2 * history.k)  # more does not move an end
         at = np.repeat(np.arange(len(block.edges) + 1, dtype=np.float64), enough)
-        ends = cut([at], Rule(needed)).below
+        ends = cut([at], Rule(history.k)).below
         run[here] = run.max() + 1 + np.searchsorted(ends, np.arange(len(block.edges) + 1))
     return run

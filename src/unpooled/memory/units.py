@@ -1,8 +1,7 @@
-"""What counts as one person in a history: a row, or some rows of a person put together.
+"""What counts as one person in a history: a row or, where several rows are of one person, whose.
 
-Where a policy makes one value of several rows, another choice of a person's rows gives another
-value. Each choice is then a unit of its own, and `share` says how many units one person has at
-most: so many times more of them must be spoken for.
+A person has one value of a variable: which rows make it up is fixed by the first answer about the
+variable (`definition.rows_chosen`).
 """
 
 from collections.abc import Sequence
@@ -20,10 +19,9 @@ Places = npt.NDArray[np.int32]  # per person: a block, a cell, a row of a table
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Some people: their rows, or the keys of their units and whose these are."""
+    """Some people: their rows, or keys that name them and their values."""
 
     keys: IntArray | Keys
-    owners: Keys | None = None
     values: FloatArray | None = None
 
     def __len__(self) -> int:
@@ -32,42 +30,36 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """So many units; `keys` and `owners` name them where they are not simply rows."""
+    """So many people; `keys` name them where they are not simply rows."""
 
     size: int
-    share: int = 1
     keys: Keys | None = None
-    owners: Keys | None = None
     values: FloatArray | None = None
 
     @classmethod
     def of_persons(cls) -> "Units":
-        """Nobody yet; units come with the questions."""
-        nobody = np.zeros(0, dtype=np.uint64)
-        return cls(0, 1, nobody, nobody, np.zeros(0))
+        """Nobody yet; people come with the questions."""
+        return cls(0, np.zeros(0, dtype=np.uint64), np.zeros(0))
 
     def including(self, people: Sequence[Members]) -> "Units":
         """The same with those that were not known before, behind the others."""
-        if self.keys is None or self.owners is None or self.values is None:
+        if self.keys is None or self.values is None:
             return self
         keys = np.concatenate([some.keys for some in people])
-        owners = np.concatenate([some.owners for some in people if some.owners is not None])
         values = np.concatenate([some.values for some in people if some.values is not None])
         new, first = np.unique(keys, return_index=True)
         unknown = first[~np.isin(new, self.keys)]
-        return self.with_more(keys[unknown].astype(np.uint64), owners[unknown], values[unknown])
+        return self.with_more(keys[unknown].astype(np.uint64), values[unknown])
 
-    def with_more(self, keys: Keys, owners: Keys, values: FloatArray) -> "Units":
+    def with_more(self, keys: Keys, values: FloatArray) -> "Units":
         """The same with these behind the others."""
-        if self.keys is None or self.owners is None or self.values is None:
+        if self.keys is None or self.values is None:
             return self
-        owned = np.concatenate((self.owners, owners))
-        share = int(np.unique(owned, return_counts=True)[1].max(initial=1))
         known = np.concatenate((self.keys, keys))
-        return Units(len(known), share, known, owned, np.concatenate((self.values, values)))
+        return Units(len(known), known, np.concatenate((self.values, values)))
 
     def mask(self, members: Members) -> BoolArray:
-        """Which units these are.
+        """Which people these are.
 
         Examples
         --------

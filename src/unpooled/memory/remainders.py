@@ -1,0 +1,151 @@
+"""Means and SDs by subtraction: what is left of told sets beside a new one must have enough values.
+
+Few people with rare values are a count, whether they are asked for or follow from two answers
+(rule 5 of docs/privacy.md). So before a mean is told, the values of every remainder that it leaves
+are looked at as if they had been asked for.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+import numpy.typing as npt
+
+from unpooled.maths import large
+from unpooled.maths.arrays import BoolArray, FloatArray
+from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
+from unpooled.memory.tables import Values
+
+Bits = npt.NDArray[np.uint8]  # a set, eight people in a byte: fast to compare
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """A set whose mean or SD was asked for; `values` as they were told (`telling_values`)."""
+
+    people: BoolArray
+    values: int
+
+    def tells(self, needed: int) -> bool:
+        """Whether a statistic that needs so many different values was told."""
+        return self.values == 0 or self.values >= needed
+
+    def grown(self, size: int) -> "Summed":
+        """The same among more people."""
+        more = size - len(self.people)
+        return Summed(np.pad(self.people, (0, more)), self.values) if more else self
+
+
+def fewest(some: int, others: int) -> int:
+    """The fewer of two numbers of values; 0 stands for no limit.
+
+    Examples
+    --------
+    >>> fewest(0, 0), fewest(0, 1), fewest(8, 2)
+    (0, 1, 2)
+    """
+    return min(filter(None, (some, others)), default=0)
+
+
+def with_more(told: Sequence[Summed], new: Iterable[Summed]) -> tuple[Summed, ...]:
+    """What was told, and more: each set once, with the most that was told of it."""
+    found = list(told)
+    for one in new:
+        place = next((at for at, known in enumerate(found) if _equal(known.people, one.people)), -1)
+        if place < 0:
+            found.append(one)
+        elif not found[place].tells(SD_NEEDS) and (one.values or SD_NEEDS) > found[place].values:
+            found[place] = one
+    return tuple(found)
+
+
+def values_left(told: Sequence[Summed], new: BoolArray, k: int, values: Values) -> int:
+    """The fewest values of a remainder, where they are too few for what was told; else 0.
+
+    The same people again are told of as before.
+    """
+    for known in told:
+        if known.tells(MEAN_NEEDS) and _equal(known.people, new):
+            return 0 if known.tells(SD_NEEDS) else known.values
+    means = [known.people for known in told if known.tells(MEAN_NEEDS)]
+    spreads = [known.people for known in told if known.tells(SD_NEEDS)]
+    left = _fewest_left(means, new, k, values)
+    if 0 < left < MEAN_NEEDS:
+        return left
+    if len(spreads) < len(means):
+        left = _fewest_left(spreads, new, k, values)
+    return max(left, MEAN_NEEDS) if 0 < left < SD_NEEDS else 0
+
+
+def _equal(some: BoolArray, others: BoolArray) -> bool:
+    return not large.count(np.not_equal, some, others)
+
+
+def _fewest_left(told: Sequence[BoolArray], new: BoolArray, k: int, values: Values) -> int:
+    """The fewest values of all remainders; 0 where each belongs to many people."""
+    found = 0
+    for people in remainders(told, new):
+        found = fewest(found, telling_values(sorted_values(values, people), k))
+    return found
+
+
+def sorted_values(values: Values, people: BoolArray) -> FloatArray:
+    """The values of some people, in order."""
+    own = large.chosen(values(), people)
+    large.sort(own)
+    return own
+
+
+def remainders(told: Sequence[BoolArray], new: BoolArray) -> Iterator[BoolArray]:
+    """Sets of people that follow from told sets together with a new one."""
+    if not any(large.count(np.logical_and, people, new) for people in told):
+        return
+    largest_first = sorted(told, key=np.count_nonzero, reverse=True)
+    known, seen = [np.packbits(people) for people in largest_first], set[bytes]()
+    for bits in _differences(known, np.packbits(new)):
+        if bits.any() and (mark := sha256(bits.tobytes()).digest()) not in seen:
+            seen.add(mark)
+            yield _unpacked(bits, len(new))
+
+
+def _unpacked(bits: Bits, size: int) -> BoolArray:
+    people = large.empty(size, bool)
+    for piece in large.pieces(size):  # of whole bytes
+        some = bits[piece.start // 8 : -(-piece.stop // 8)]
+        people[piece] = np.unpackbits(some, count=piece.stop - piece.start)
+    return people
+
+
+def _differences(known: Sequence[Bits], own: Bits) -> Iterator[Bits]:
+    """Wholes less disjoint parts, where the new set is the whole or among either.
+
+    A whole is a set, or sets without common people; `known` has the largest first.
+    """
+    near = [some for some in known if (some & own).any()]
+    for whole in (own, _joined(known, own)):
+        for part in near:
+            yield from _peeled(whole, part, known)
+    for whole in (*near, _joined(near, own & ~own)):
+        yield from _peeled(whole, own, known)
+
+
+def _joined(sets: Sequence[Bits], start: Bits) -> Bits:
+    """A set and others, in turn, that have nobody in common."""
+    whole = start
+    for some in sets:
+        if not (some & whole).any():
+            whole = whole | some
+    return whole
+
+
+def _peeled(whole: Bits, part: Bits, known: Sequence[Bits]) -> Iterator[Bits]:
+    """What is left of a whole without a part, and then without others in it."""
+    if (part & ~whole).any():
+        return
+    rest = whole & ~part
+    yield rest
+    for some in known:
+        if not (some & ~rest).any():
+            rest = rest & ~some
+    yield rest
