@@ -176,7 +176,7 @@ def _combine(
     if table is not None and "table" in methods:
         found = table.alike((x, y))
         if found.counts.sum(axis=1).all():
-            test = table_test(found.counts[0], found.counts[1], alternative, found.variance)
+            test = table_test(found.counts[0], found.counts[1], alternative)
             tests.append(replace(test, note=test.note or table_note(table, found.told)))
             if found.told >= PLAINLY:
                 moved = _shift(table.edges, found.counts[0], found.counts[1])

@@ -12,7 +12,6 @@ from unpooled.analyses.table import run_table_beside, table_note
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError
-from unpooled.maths.alike import Alike
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.effect import heterogeneity, overall_effect
 from unpooled.maths.group_ranks import (
@@ -118,20 +117,18 @@ class _Tests:
             return TREND[method](centers, self.alternative)
         return KRUSKAL[method](centers)
 
-    def by_table(self, found: Alike) -> GroupTest:
-        if self.ordered:
-            return trend_table(found.counts, self.alternative, found.variance)
-        return kruskal_table(found.counts, found.variance)
+    def by_table(self, counts: FloatArray) -> GroupTest:
+        return trend_table(counts, self.alternative) if self.ordered else kruskal_table(counts)
 
     def pair(
-        self, method: str, ranks: Sequence[RankStatistics], found: Alike | None
+        self, method: str, ranks: Sequence[RankStatistics], counts: FloatArray | None
     ) -> TestResult | None:
         """By this method; by the table where no center has both groups; None where none can."""
         if method in BY_CENTER and ranks:
             return BY_CENTER[method](ranks, self.alternative)
-        if found is None or not all(found.counts.sum(axis=1) > 0):
+        if counts is None or not all(counts.sum(axis=1) > 0):
             return None
-        return table_test(found.counts[0], found.counts[1], self.alternative, found.variance)
+        return table_test(counts[0], counts[1], self.alternative)
 
 
 def run_groups(
@@ -231,7 +228,7 @@ def _combine(
         found = [replace(test, note=test.note or UNFAIR) for test in found]
     if table is not None and np.count_nonzero(table.counts.sum(axis=1)) > 1:
         all_alike = table.alike(table.groups)
-        test = tests.by_table(all_alike)
+        test = tests.by_table(all_alike.counts)
         found.append(replace(test, note=test.note or table_note(table, all_alike.told)))
     if not found:
         refuse(refusals)
@@ -280,11 +277,11 @@ def _pairs(tests: _Tests, result: GroupsResult) -> tuple[PairComparison, ...]:
 
 def _pair_comparison(tests: _Tests, result: GroupsResult, x: str, y: str) -> PairComparison:
     ranks = [center.pairs[x, y] for center in result.centers if (x, y) in center.pairs]
-    found = None if result.table is None else result.table.alike((x, y))
+    counts = None if result.table is None else result.table.alike((x, y)).counts
     return PairComparison(
         groups=(x, y),
         ranks=tuple(ranks),
-        test=tests.pair(result.test.method, ranks, found),
+        test=tests.pair(result.test.method, ranks, counts),
         log_holm=None,
         effect=overall_effect(ranks) if ranks else None,
         heterogeneity=heterogeneity(ranks) if ranks else None,

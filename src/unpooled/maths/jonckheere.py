@@ -59,10 +59,8 @@ def trend_fisher(centers: Sequence[GroupRankStatistics], alternative: Alternativ
     return GroupTest("fisher", statistic, log_chi2_survival(statistic, df), note, df)
 
 
-def trend_table(counts: npt.ArrayLike, alternative: Alternative, share: float = 1.0) -> GroupTest:
+def trend_table(counts: npt.ArrayLike, alternative: Alternative) -> GroupTest:
     """J/√V of a federated table, a row per group in their order, where a bin is a tie.
-
-    `share` of the variance is taken, as in `table_test`.
 
     Examples
     --------
@@ -71,7 +69,7 @@ def trend_table(counts: npt.ArrayLike, alternative: Alternative, share: float = 
     """
     ranks = GroupRankStatistics.of_table(counts)
     note = None if ranks.rank_variance else "everyone is in the same bin: nothing to test, p = 1"
-    return _normal(normal_test("table", _trend(ranks), share * _variance(ranks), alternative, note))
+    return _normal(normal_test("table", _trend(ranks), _variance(ranks), alternative, note))
 
 
 def _normal(test: TestResult) -> GroupTest:

@@ -15,7 +15,6 @@ References
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -55,10 +54,8 @@ def kruskal_fisher(centers: Sequence[GroupRankStatistics]) -> GroupTest:
     return GroupTest("fisher", statistic, log_chi2_survival(statistic, df), note, df)
 
 
-def kruskal_table(counts: npt.ArrayLike, share: float = 1.0) -> GroupTest:
+def kruskal_table(counts: npt.ArrayLike) -> GroupTest:
     """H of a federated table, a row per group, where a bin is a tie.
-
-    `share` of the variance is taken, as in `table_test`.
 
     Examples
     --------
@@ -66,7 +63,7 @@ def kruskal_table(counts: npt.ArrayLike, share: float = 1.0) -> GroupTest:
     0.0880...
     """
     ranks = GroupRankStatistics.of_table(counts)
-    test = kruskal_weighted([replace(ranks, rank_variance=share * ranks.rank_variance)])
+    test = kruskal_weighted([ranks])
     note = None if ranks.rank_variance else "everyone is in the same bin: nothing to test, p = 1"
     return GroupTest("table", test.statistic, test.log_p, note, test.df)
 

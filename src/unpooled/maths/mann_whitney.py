@@ -254,7 +254,7 @@ def fisher_test(centers: Sequence[RankStatistics], alternative: Alternative) -> 
 
 
 def table_test(
-    counts_x: npt.ArrayLike, counts_y: npt.ArrayLike, alternative: Alternative, share: float = 1.0
+    counts_x: npt.ArrayLike, counts_y: npt.ArrayLike, alternative: Alternative
 ) -> TestResult:
     """U of a federated table over its standard deviation (equation fedstatistic).
 
@@ -262,8 +262,6 @@ def table_test(
     ----------
     counts_x, counts_y
         People per bin, from the lowest bin to the highest; need not be whole.
-    share
-        Of the variance: less than 1 where people's bins are averages (`alike`).
 
     Examples
     --------
@@ -274,7 +272,7 @@ def table_test(
     runs = _Runs.of_table(x, y)
     u, variance = float(runs.u()[0]), float(runs.null_variance()[0])
     note = None if variance else "everyone is in the same bin: nothing to test, p = 1"
-    return normal_test("table", u, share * variance, alternative, note)
+    return normal_test("table", u, variance, alternative, note)
 
 
 def check_counts(counts_x: npt.ArrayLike, counts_y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
