@@ -27,7 +27,7 @@ def decision_text(folder: Path, held: HeldPayload, decision: Decision) -> str:
     waited_for = is_waited_for(folder, held)
     match decision, waited_for:
         case "approved", True:
-            return f"approved: {held.short} leaves now"
+            return f"approved: {held.short} leaves now, or when the same question is asked again"
         case "approved", False:
             return f"approved: {held.short} leaves when the same question is asked again"
         case _:
