@@ -24,7 +24,7 @@ from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.joining import Pools
 from unpooled.maths.table import Table
 
-_STEPS = 100  # towards the most likely distribution; what is left favours no group
+_STEPS = 30  # towards the most likely distribution; what is left favours no group
 
 
 @dataclass(frozen=True, slots=True)
