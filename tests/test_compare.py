@@ -218,7 +218,7 @@ def test_a_center_with_few_ones_in_one_group_makes_no_effect() -> None:
 def test_centers_that_answer_because_of_their_values_are_no_fair_sample() -> None:
     """Without an effect: a center answers if 60 people of y happen to have ten ones."""
     random = np.random.default_rng(1)
-    rejected, told = 0, 0
+    rejected, held, told = 0, 0, 0
     for seed in range(40):
         draws = [(random.binomial(200, 0.12), random.binomial(60, 0.12)) for _ in range(6)]
         people = {str(i): (ones(200, a), ones(60, b)) for i, (a, b) in enumerate(draws)}
@@ -228,11 +228,12 @@ def test_centers_that_answer_because_of_their_values_are_no_fair_sample() -> Non
             continue
         assert result.test.note == UNFAIR
         assert "Rely on method='table'" in str(result)
-        rejected, told = rejected + (result.p_value < 0.05), told + 1
-        if rejected == 1:
-            whole = federation(people, seed=seed).compare("v", by="g", method="all")
-            assert whole.recommended == "table"
-            assert whole.p_value > result.p_value
+        whole = federation(people, seed=seed).compare("v", by="g", method="all")
+        assert whole.recommended == "table"
+        told += 1
+        rejected += result.p_value < 0.05
+        held += whole.p_value < 0.05
+    assert held < 0.1 * told
     assert rejected > 0.15 * told  # the trap that the note tells of
 
 

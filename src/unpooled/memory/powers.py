@@ -14,7 +14,7 @@ from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray
 from unpooled.maths.moments import Rare
 from unpooled.memory.history import History, WouldDiffer
-from unpooled.memory.remainders import remainders, sorted_values
+from unpooled.memory.remainders import remainders, same_people, sorted_values
 from unpooled.memory.tables import Values
 from unpooled.policy import people_for_powers
 
@@ -26,6 +26,10 @@ class Powered:
     people: BoolArray
     lambdas: frozenset[float]
 
+    def tells_all_of(self, new: "Powered") -> bool:
+        """Whether another says nothing new."""
+        return new.lambdas <= self.lambdas and same_people(self.people, new.people)
+
     def grown(self, size: int) -> "Powered":
         """The same among more people."""
         more = size - len(self.people)
@@ -36,7 +40,9 @@ def merged(told: Sequence[Powered], new: Iterable[Powered]) -> tuple[Powered, ..
     """What was told, and more: each set once."""
     found = list(told)
     for one in new:
-        place = next((at for at, known in enumerate(found) if _equal(known, one)), None)
+        place = next(
+            (at for at, known in enumerate(found) if same_people(known.people, one.people)), None
+        )
         if place is None:
             found.append(one)
         else:
@@ -50,7 +56,7 @@ def check_powers(told: Sequence[Powered], new: Powered, k: int, values: Values) 
     The λ of all sets that share people, directly or through others, are counted together.
     """
     near = _sharing(told, new)
-    if not near or any(_equal(known, new) and new.lambdas <= known.lambdas for known in near):
+    if not near or any(known.tells_all_of(new) for known in near):
         return  # judged alone by rule 10, or nothing new
     lambdas = new.lambdas.union(*(known.lambdas for known in near))
     needed = people_for_powers(k, len(lambdas))
@@ -76,7 +82,3 @@ def _sharing(told: Sequence[Powered], new: Powered) -> list[Powered]:
         found.update(more)
         for place in more:
             reached = large.mapped(bool, np.logical_or, reached, told[place].people)
-
-
-def _equal(known: Powered, new: Powered) -> bool:
-    return not large.count(np.not_equal, known.people, new.people)

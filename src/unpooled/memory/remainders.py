@@ -52,7 +52,9 @@ def with_more(told: Sequence[Summed], new: Iterable[Summed]) -> tuple[Summed, ..
     """What was told, and more: each set once, with the most that was told of it."""
     found = list(told)
     for one in new:
-        place = next((at for at, known in enumerate(found) if _equal(known.people, one.people)), -1)
+        place = next(
+            (at for at, known in enumerate(found) if same_people(known.people, one.people)), -1
+        )
         if place < 0:
             found.append(one)
         elif not found[place].tells(SD_NEEDS) and (one.values or SD_NEEDS) > found[place].values:
@@ -66,7 +68,7 @@ def values_left(told: Sequence[Summed], new: BoolArray, k: int, values: Values) 
     The same people again are told of as before.
     """
     for known in told:
-        if known.tells(MEAN_NEEDS) and _equal(known.people, new):
+        if known.tells(MEAN_NEEDS) and same_people(known.people, new):
             return 0 if known.tells(SD_NEEDS) else known.values
     means = [known.people for known in told if known.tells(MEAN_NEEDS)]
     spreads = [known.people for known in told if known.tells(SD_NEEDS)]
@@ -78,7 +80,8 @@ def values_left(told: Sequence[Summed], new: BoolArray, k: int, values: Values) 
     return max(left, MEAN_NEEDS) if 0 < left < SD_NEEDS else 0
 
 
-def _equal(some: BoolArray, others: BoolArray) -> bool:
+def same_people(some: BoolArray, others: BoolArray) -> bool:
+    """Whether two sets are one."""
     return not large.count(np.not_equal, some, others)
 
 
