@@ -4,9 +4,10 @@
 
 For each family, number of centers and K: the mean squared error over that of the full-data
 quantile loss on the same people (with its Monte Carlo error), how often the 95 % interval holds the
-truth, and its mean length over that of the full-data order-statistic interval. SET is one of main,
-all, k20, held-out, sizes, odd, gridded, speed; the default is main and speed. `unpooled study
-parallel` runs the same simulations and keeps them.
+truth, its mean length over that of the full-data order-statistic interval, and how often the answer
+notes that cells tell little there. SET is one of main, all, k20, held-out, sizes, odd, gridded,
+speed; the default is main and speed. `unpooled study parallel` runs the same simulations and keeps
+them.
 """
 
 import sys
@@ -33,8 +34,8 @@ def work(setting: ParallelQuantiles, seed: int, runs: int) -> str:
     first, second = (found.hits, found.full_hits) if gridded else (found.ratio, found.error)
     parts = [" ".join(f"{value:.{3 if gridded else 2}f}" for value in c) for c in (first, second)]
     cover = " ".join(f"{value:.3f}" for value in found.coverage)
-    length = " ".join(f"{value:.2f}" for value in found.length)
-    return f"{label}| {parts[0]} | {parts[1]} | {cover} | {length}"
+    length, noted = (" ".join(f"{v:.2f}" for v in c) for c in (found.length, found.noted))
+    return f"{label}| {parts[0]} | {parts[1]} | {cover} | {length} | {noted}"
 
 
 def speed() -> str:
@@ -55,7 +56,7 @@ def speed() -> str:
 def main(runs: int, seed: int, sets: list[str]) -> None:
     """Print the table, two processes at work."""
     print(f"{runs} runs a cell, seed {seed}; levels {P.tolist()}")
-    print("family, centers, K, moments | MSE ratio | its Monte Carlo error | coverage | length")
+    print("family, centers, K, moments | MSE ratio | its error | coverage | length | noted")
     print("(rounded and zero-inflated: exact hits | those of the full data | ...)")
     for name in sets:
         if name == "speed":

@@ -63,7 +63,8 @@ def parallel_page(study: ParallelStudy, results: Mapping[Simulated, FloatArray])
         f"{study.runs} simulations of each setting, seed {study.seed}; 1500 people in the paper's "
         "centers, where no other sizes are given. Ratios are mean squared errors over those of the "
         "full-data quantile loss on the same people. A verdict 'within its error' is a miss of at "
-        "most two standard errors."
+        "most two standard errors. Noted is the share of answers that say that the quantile lies "
+        "outside all boundaries or that its cells tell less than their people would."
     )
     return page("The parallel method beside the full data", under, [*sections, _tests(results)])
 
@@ -73,12 +74,14 @@ def _quantiles(name: str, results: Mapping[Simulated, FloatArray]) -> Section:
     ratios = [v for summary in found for v in summary.verdicts()]
     body = Html().paragraph(f"{_counted(ratios)} of what is asked.")
     if name != "gridded":
+        unnoted = [r for summary in found for r in summary.missed_unnoted()]
+        body = body.paragraph(f"Missed where the answers note nothing: {_listed(unnoted)}.")
         cover = [v for summary in found for v in summary.coverage_verdicts()]
         body = body.paragraph(f"Coverage .93 to .97: {_counted(cover)}.")
         first, second = "ratio .02 .25 .5 .75 .98", "asked"
     else:
         first, second = "exact hits", "full data"
-    header = ["family", "centers", "K", "told", first, second, "coverage", "length"]
+    header = ["family", "centers", "K", "told", first, second, "coverage", "length", "noted"]
     return Section(_HEADINGS[name], body.table(header, [_row(s) for s in found]))
 
 
@@ -88,10 +91,14 @@ def _row(summary: QuantileSummary) -> list[str]:
     first, second = (
         (summary.hits, summary.full_hits) if gridded else (summary.ratio, summary.limits())
     )
-    columns = (first, second, summary.coverage, summary.length)
-    digits = (3, 3, 3, 2) if gridded else (2, 2, 3, 2)
+    columns = (first, second, summary.coverage, summary.length, summary.noted)
+    digits = (3, 3, 3, 2, 2) if gridded else (2, 2, 3, 2, 2)
     shown = [" ".join(f"{v:.{d}f}" for v in c) for c, d in zip(columns, digits, strict=True)]
     return [setting.family, setting.where, str(setting.k), setting.moments, *shown]
+
+
+def _listed(ratios: Sequence[float]) -> str:
+    return ", ".join(f"{r:.2f}" for r in sorted(ratios)) or "none"
 
 
 def _counted(verdicts: Sequence[Verdict]) -> str:

@@ -14,7 +14,8 @@ class ParallelQuantiles(msgspec.Struct, frozen=True, tag="parallel quantiles"):
     """Five quantiles of a family in the paper's centers, or in centers of these sizes.
 
     A simulation gives, for each quantile, our error, that of the full data, whether our interval
-    holds the truth, its length, and the length of the full-data order-statistic interval.
+    holds the truth, its length, the length of the full-data order-statistic interval, and whether
+    the answer notes that cells tell little there.
     """
 
     family: str
@@ -26,7 +27,7 @@ class ParallelQuantiles(msgspec.Struct, frozen=True, tag="parallel quantiles"):
     @property
     def columns(self) -> int:
         """How many numbers a simulation gives."""
-        return 5 * LEVELS
+        return 6 * LEVELS
 
     @property
     def where(self) -> str:

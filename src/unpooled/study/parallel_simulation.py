@@ -41,7 +41,9 @@ def simulate_quantiles(setting: ParallelQuantiles, random: Random) -> FloatArray
     first, last = _order_statistics(len(everybody))
     held = (low <= truth) & (truth <= high)
     length = everybody[last] - everybody[first]
-    return np.concatenate((fitted.quantile(P) - truth, full - truth, held, high - low, length))
+    noted = fitted.beyond(P) | (fitted.blur(P) > 0)
+    errors = fitted.quantile(P) - truth, full - truth
+    return np.concatenate((*errors, held, high - low, length, noted))
 
 
 @lru_cache

@@ -11,6 +11,7 @@ from unpooled.study.parallel_settings import GRIDDED, LEVELS, NAMED, PAPER, Para
 Verdict = Literal["met", "within its error", "missed"]
 COVERAGE = (0.93, 0.97)
 _ERRORS = 2.0  # standard errors within which chance may explain a miss
+_NOTED = 0.95  # of the answers
 
 
 def judge(value: float, error: float, limit: float, least: float = -np.inf) -> Verdict:
@@ -29,7 +30,10 @@ def judge(value: float, error: float, limit: float, least: float = -np.inf) -> V
 
 @dataclass(frozen=True, slots=True)
 class QuantileSummary:
-    """Per quantile: ratios of mean squared errors with errors, coverage, lengths, exact hits."""
+    """Per quantile: ratios of mean squared errors with errors, coverage, lengths, exact hits.
+
+    `noted` is the share of answers with a note that cells tell little there.
+    """
 
     setting: ParallelQuantiles
     ratio: FloatArray
@@ -38,19 +42,22 @@ class QuantileSummary:
     length: FloatArray
     hits: FloatArray
     full_hits: FloatArray
+    noted: FloatArray
     sims: int
 
     @classmethod
     def of(cls, setting: ParallelQuantiles, rows: FloatArray) -> "QuantileSummary":
         """The summary of a row per simulation."""
-        ours, full, held, length, full_length = np.split(rows, rows.shape[1] // LEVELS, axis=1)
+        parts = np.split(rows, rows.shape[1] // LEVELS, axis=1)
+        ours, full, held, length, full_length, noted = parts
         theirs = np.maximum((full**2).mean(axis=0), 1e-300)
         ratio = (ours**2).mean(axis=0) / theirs
         noise = np.sqrt(((ours**2 - ratio * full**2) ** 2).mean(axis=0) / len(rows)) / theirs
         hits, full_hits = ((np.abs(e) < 1e-6).mean(axis=0) for e in (ours, full))
         lengths = length.mean(axis=0) / np.maximum(full_length.mean(axis=0), 1e-300)
         cover = held.mean(axis=0)
-        return cls(setting, ratio, noise, cover, lengths, hits, full_hits, len(rows))
+        told = noted.mean(axis=0)
+        return cls(setting, ratio, noise, cover, lengths, hits, full_hits, told, len(rows))
 
     def limits(self) -> FloatArray:
         """What is asked of the ratios."""
@@ -74,6 +81,11 @@ class QuantileSummary:
             errors = np.sqrt(np.maximum(p * (1 - p), 1 / self.sims) / self.sims)
             return [judge(-a, e, -b) for a, b, e in zip(self.hits, p, errors, strict=True)]
         return [judge(*of) for of in zip(self.ratio, self.error, self.limits(), strict=True)]
+
+    def missed_unnoted(self) -> list[float]:
+        """The ratios that miss what is asked though answers seldom note that cells tell little."""
+        of = zip(self.ratio.tolist(), self.verdicts(), self.noted, strict=True)
+        return [ratio for ratio, verdict, noted in of if verdict == "missed" and noted < _NOTED]
 
     def coverage_verdicts(self) -> list[Verdict]:
         """One for each interval."""
