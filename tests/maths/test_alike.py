@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from unpooled.maths.alike import Alike, CenterPools, alike
 from unpooled.maths.binning import Rule, cut, place_boundaries
-from unpooled.maths.joining import Pools, join, reallocate
+from unpooled.maths.chain import Chain
+from unpooled.maths.joining import Pools, join
 from unpooled.maths.mann_whitney import table_test
 from unpooled.maths.table import Table
 
@@ -21,17 +22,16 @@ def chain(centers: Centers) -> tuple[list[CenterPools], Table]:
     first, *others = sorted(centers, key=lambda groups: -sum(map(len, groups)))
     cuts = cut(first, rule)
     interior = place_boundaries(cuts.below, cuts.above, lambda below, above: 0.5)
+    grown = Chain(GROUPS)
     edges = np.concatenate(([-np.inf], interior, [np.inf]))
-    table = Table(edges, cuts.counts.astype(np.float64), GROUPS)
-    bins = np.ones(table.bins, dtype=np.int64)
-    own = dict(zip(GROUPS, (Pools(bins, counts) for counts in cuts.counts), strict=True))
-    told = [CenterPools(interior, own)]
+    grown.begin(edges, dict(zip(GROUPS, cuts.counts, strict=True)))
     for center in others:
-        joined = join(center, table.edges[1:-1], rule, lambda below, above: 0.5)
-        table = reallocate(table, joined, GROUPS, (-np.inf, np.inf))
+        assert grown.table is not None
+        joined = join(center, grown.table.edges[1:-1], rule, lambda below, above: 0.5)
         own = dict(zip(GROUPS, joined.pools, strict=True))
-        told.append(CenterPools(table.edges[1:-1], own))
-    return told, table
+        grown.join(joined.splits, own, (-np.inf, np.inf))
+    assert grown.table is not None
+    return grown.pools, grown.table
 
 
 def people(seed: int, sizes: list[tuple[int, int]], digits: int = 3) -> Centers:

@@ -12,10 +12,10 @@ from unpooled.analyses.parts import Parts, fixed_edges
 from unpooled.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError, MessageError, RefusedError
-from unpooled.maths.alike import CenterPools
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.binning import Rule, Weight, buffer, coarsen, cut, place_boundaries
-from unpooled.maths.joining import Join, Pools, join, reallocate
+from unpooled.maths.chain import Chain
+from unpooled.maths.joining import Join, Pools, join
 from unpooled.maths.rejoining import join_again
 from unpooled.maths.table import Table
 from unpooled.messages import (
@@ -200,22 +200,23 @@ def run_table(
     for center in attendance.centers:
         chain.add(center)
     refusals = (*attendance.refusals, *chain.refusals)
-    if chain.table is None:
+    table = chain.grown.table
+    if table is None:
         refuse(refusals)
     return TableResult(
         value=request.variable,
         by=request.by,
         where=request.where,
-        table=chain.table,
+        table=table,
         people=chain.people,
-        pools=tuple(chain.pools),
+        pools=tuple(chain.grown.pools),
         refusals=center_refusals(refusals),
         rounds=1 + len(attendance.centers),
     )
 
 
 class _Chain:
-    """The table as it grows from center to center."""
+    """The centers' answers, one after the other."""
 
     def __init__(
         self,
@@ -228,44 +229,38 @@ class _Chain:
         self._max_bins = max_bins
         self._asked: dict[str, Any] = {**attendance.request.fields, "limits": limits}
         self._groups = attendance.groups
-        self.table: Table | None = None
+        self.grown = Chain(attendance.groups)
         self.people: dict[str, dict[str, int]] = {}
-        self.pools: list[CenterPools] = []
         self.refusals: list[tuple[str, Refusal]] = []
 
     def add(self, center: str) -> None:
         """Add one center's people; a center that refuses or answers nonsense adds nobody."""
         try:
-            self.table = self._begin(center) if self.table is None else self._join(center)
+            if self.grown.table is None:
+                self._begin(center)
+            else:
+                self._join(center, self.grown.table)
         except (ValueError, MessageError):
             self.refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
 
-    def _begin(self, center: str) -> Table | None:
+    def _begin(self, center: str) -> None:
         question = TableQuestion(**self._asked, room=self._max_bins)
         round_ = self._coordinator.ask(question, CenterTable, [center])
         self.refusals += round_.refusals
         if center not in round_.aggregates:
-            return None
+            return
         said = round_.aggregates[center]
-        counts = {group.group: group.counts for group in said.groups}
+        counts = {group.group: _integers(group.counts) for group in said.groups}
         self._check_groups(counts)
-        edges = [-np.inf if said.lower is None else said.lower, *said.edges]
-        edges.append(np.inf if said.upper is None else said.upper)
-        nobody = (0,) * (len(edges) - 1)
-        rows = np.array([counts.get(g, nobody) for g in self._groups], dtype=np.float64)
-        table = Table(np.array(edges), rows, self._groups)
-        bins = np.ones(table.bins, dtype=np.int64)
-        told = {group: Pools(bins, _integers(own)) for group, own in counts.items()}
-        self.pools.append(CenterPools(table.edges[1:-1], told))
-        self.people[center] = {group: sum(people) for group, people in counts.items()}
-        return table
+        lower, upper = _outer(said)
+        self.grown.begin(np.array([lower, *said.edges, upper]), counts)
+        self.people[center] = {group: int(people.sum()) for group, people in counts.items()}
 
-    def _join(self, center: str) -> Table | None:
-        assert self.table is not None
-        lower, *interior, upper = self.table.edges.tolist()
+    def _join(self, center: str, table: Table) -> None:
+        lower, *interior, upper = table.edges.tolist()
         question = JoinQuestion(
             **self._asked,
-            room=None if self._max_bins is None else self._max_bins - self.table.bins,
+            room=None if self._max_bins is None else self._max_bins - table.bins,
             edges=tuple(interior),
             lower=None if np.isinf(lower) else lower,
             upper=None if np.isinf(upper) else upper,
@@ -273,23 +268,24 @@ class _Chain:
         round_ = self._coordinator.ask(question, CenterJoin, [center])
         self.refusals += round_.refusals
         if center not in round_.aggregates:
-            return self.table
+            return
         said = round_.aggregates[center]
         pools = {g.group: Pools(_integers(g.spans), _integers(g.counts)) for g in said.groups}
         self._check_groups(pools)
-        joined = Join(np.array(said.splits, dtype=np.float64), tuple(pools.values()))
-        outer = (
-            -np.inf if said.lower is None else said.lower,
-            np.inf if said.upper is None else said.upper,
-        )
-        table = reallocate(self.table, joined, tuple(pools), outer)
-        self.pools.append(CenterPools(table.edges[1:-1], pools))
+        self.grown.join(np.array(said.splits, dtype=np.float64), pools, _outer(said))
         self.people[center] = {group: int(p.counts.sum()) for group, p in pools.items()}
-        return table
 
     def _check_groups(self, answered: Mapping[str, object]) -> None:
         if not set(answered) <= set(self._groups):
             raise MessageError("the center answered for groups that were not asked for")
+
+
+def _outer(said: CenterTable | CenterJoin) -> tuple[float, float]:
+    """The outer limits; infinite where they are open."""
+    return (
+        -np.inf if said.lower is None else said.lower,
+        np.inf if said.upper is None else said.upper,
+    )
 
 
 def _integers(values: tuple[int, ...]) -> IntArray:

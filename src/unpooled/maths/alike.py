@@ -43,22 +43,25 @@ class Alike:
     told: float
 
 
-@dataclass(frozen=True, slots=True)
 class _Told:
-    """One center's pools in bins of the final table, its groups in a line."""
+    """Pools in bins of the final table, in a line: center by center, and there group by group."""
 
-    first: IntArray
-    spans: IntArray
-    people: IntArray
+    def __init__(self, first: IntArray, people: IntArray, shape: tuple[int, int, int]) -> None:
+        self._first = first
+        self._spans = np.diff(first, append=np.prod(shape))
+        self._people = people
+        self._shape = shape  # centers, groups, bins
 
-    def spread(self, shares: FloatArray, groups: int) -> FloatArray:
-        """The people of each group, a row each, in bins of such shares."""
-        every = np.tile(shares, groups)
-        sums = np.add.reduceat(every, self.first)
-        even = sums == 0
-        every = np.where(even.repeat(self.spans), 1.0, every)
-        each = self.people / np.where(even, self.spans, sums)
-        return np.asarray(each.repeat(self.spans) * every).reshape(groups, -1)
+    def spread(self, shares: FloatArray) -> FloatArray:
+        """The people of each center and group in bins of such shares, a center's own or common."""
+        every = np.broadcast_to(shares[..., None, :], self._shape).flatten()
+        sums = np.add.reduceat(every, self._first)
+        if np.count_nonzero(sums) < len(sums):
+            even = sums == 0
+            every[even.repeat(self._spans)] = 1.0
+            sums = np.where(even, self._spans, sums)
+        every *= (self._people / sums).repeat(self._spans)
+        return every.reshape(self._shape)
 
 
 def alike(centers: Sequence[CenterPools], table: Table, groups: Sequence[str]) -> Alike:
@@ -87,16 +90,14 @@ def alike(centers: Sequence[CenterPools], table: Table, groups: Sequence[str]) -
     interior, bins = table.edges[1:-1], table.bins
     if all(_settled(center, interior, dict(zip(groups, rows, strict=True))) for center in centers):
         return Alike(rows, 1.0)
-    told = [_in_line(center, interior, groups) for center in centers]
+    told = _in_line(centers, interior, groups)
     everybody = np.ones(bins)
     for _ in range(_STEPS):
-        everybody = np.sum([own.spread(everybody, len(groups)) for own in told], axis=(0, 1))
-    counts = np.zeros((len(groups), bins))
-    for own in told:
-        here = everybody
-        for _ in range(_STEPS):
-            here = own.spread(here, len(groups)).sum(axis=0)
-        counts += own.spread(here, len(groups))
+        everybody = told.spread(everybody).sum(axis=(0, 1))
+    here = everybody
+    for _ in range(_STEPS):
+        here = told.spread(here).sum(axis=1)  # at each center
+    counts = told.spread(here).sum(axis=0)
     return Alike(counts, _told(centers, interior, groups, everybody))
 
 
@@ -110,16 +111,18 @@ def _settled(center: CenterPools, interior: FloatArray, counts: Mapping[str, Flo
     return True
 
 
-def _in_line(center: CenterPools, interior: FloatArray, groups: Sequence[str]) -> _Told:
-    """The center's pools; a group that it lacks is a pool of nobody."""
-    bins = len(interior) + 1
+def _in_line(centers: Sequence[CenterPools], interior: FloatArray, groups: Sequence[str]) -> _Told:
+    """The centers' pools; a group that a center lacks is a pool of nobody."""
+    bins, begin = len(interior) + 1, 0
     first, people = [], []
-    for row, group in enumerate(groups):
-        pools = center.groups.get(group, Pools(np.array([bins]), np.array([0])))
-        first.append(_first_bins(center, interior, _starts(pools)) + row * bins)
-        people.append(pools.counts)
-    line = np.concatenate(first)
-    return _Told(line, np.diff(line, append=len(groups) * bins), np.concatenate(people))
+    for center in centers:
+        for group in groups:
+            pools = center.groups.get(group, Pools(np.array([bins]), np.array([0])))
+            first.append(_first_bins(center, interior, _starts(pools)) + begin)
+            people.append(pools.counts)
+            begin += bins
+    shape = len(centers), len(groups), bins
+    return _Told(np.concatenate(first), np.concatenate(people), shape)
 
 
 def _told(
@@ -143,8 +146,7 @@ def _told(
             people = np.sum(
                 [np.add.reduceat(o.counts, at) for o, at in zip(pools, parts, strict=True)], axis=0
             )
-            inside = _Told(first, np.diff(first, append=len(ranks)), people)
-            spread = inside.spread(everybody, 1)[0]
+            spread = _Told(first, people, (1, 1, len(ranks))).spread(everybody).ravel()
             means = np.add.reduceat(spread * ranks, first) / np.maximum(people, 1)
             left += float(people @ means**2)
             whole += float(spread @ ranks**2)
