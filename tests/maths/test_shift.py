@@ -11,7 +11,7 @@ from scipy import stats
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule
 from unpooled.maths.shift import shift
-from unpooled.study.methods import chain
+from unpooled.study.methods import grow
 
 INF = math.inf
 
@@ -92,7 +92,8 @@ def test_a_large_shift_is_read_off_a_coarse_federated_table(
     off = []
     for _ in range(25):
         centers = [[np.sort(getattr(rng, family)(0, sd, n) + s) for s in (0.0, 0.8)] for n in sizes]
-        table = chain(centers, Rule(k=10), lambda _below, _above: float(rng.random()))
+        table = grow(centers, Rule(k=10), lambda _below, _above: float(rng.random())).table
+        assert table is not None
         x, y = (np.concatenate(own) for own in zip(*centers, strict=True))
         low, middle, high = of_people(x, y)
         off.append((shift(table.edges, *table.counts).estimate - middle) / ((high - low) / 4))

@@ -11,8 +11,16 @@ from tests.golden import cases
 from unpooled import Federation
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.mann_whitney import Alternative, table_test
-from unpooled.study.methods import QUANTILE_METHODS, TEST_METHODS, Federated, chain
-from unpooled.study.settings import PROBABILITIES, QUANTILES, TESTS, paper_quantiles, paper_test
+from unpooled.study.families import Normal, Rounded
+from unpooled.study.methods import QUANTILE_METHODS, TEST_METHODS, Federated, NoAnswer, grow
+from unpooled.study.planning import TESTS
+from unpooled.study.settings import (
+    PROBABILITIES,
+    QUANTILES,
+    TestSetting,
+    paper_quantiles,
+    paper_test,
+)
 from unpooled.study.simulation import generators
 
 P = np.array(PROBABILITIES)
@@ -79,30 +87,51 @@ def test_the_combined_test_is_scipys(alternative: Alternative) -> None:
         assert ours == pytest.approx(np.log(theirs.pvalue), rel=1e-9)
 
 
-def test_every_method_gives_what_the_federation_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unpooled.center.keyed_weight", lambda _key, _name: lambda _a, _v: 0.5)
-    setting = paper_test(5, (0.1, 0.1, 0.05))
-    (random,) = generators(setting.name, 1, 0, 1)
-    centers = setting.draw(random)
-    frames = {
+SOME = (0.3, 0.1, 0.1)
+SETTINGS = {
+    "paper": paper_test(5, (0.1, 0.1, 0.05)),
+    "unequal": TestSetting((100,) * 5, (20,) * 5, SOME, TESTS),
+    "below K": TestSetting((120, 60, 9, 40), (40, 8, 90, 12), SOME, TESTS),
+    "K of 5": TestSetting((50, 6, 30), (40, 40, 7), SOME, TESTS, k=5),
+    "no center has both": TestSetting((90, 9, 60), (9, 80, 3), SOME, TESTS),
+    "few values": TestSetting((100,) * 4, (20,) * 4, SOME, TESTS, family=Rounded(Normal(), 1.5)),
+}
+
+
+def frames_of(centers: list[list[FloatArray]]) -> dict[str, pd.DataFrame]:
+    return {
         f"center {i}": pd.DataFrame(
             {"v": np.concatenate([x, y]), "group": ["x"] * len(x) + ["y"] * len(y)}
         )
         for i, (x, y) in enumerate(centers)
     }
-    federation = Federation.local(frames, k=10, seed=1)
-    people = halved(centers)
-    table = federation.table("v", by="group")
-    assert np.array_equal(table.edges, people.table.edges)
-    assert np.array_equal(table.counts, people.table.counts)
-    compared = federation.compare(
-        "v", by="group", groups=("x", "y"), alternative="greater", method="all"
-    )
-    theirs = {row["method"]: row["p_value"] for row in compared.to_dict()["methods"]}
-    counts = dict(zip(table.groups, table.counts, strict=True))  # the paper tests these
-    theirs["table"] = table_test(counts["x"], counts["y"], "greater").p_value
-    for method in ("table", "fisher", "sum", "weighted"):
-        assert np.exp(log_p(people, method)) == pytest.approx(theirs[method], rel=1e-12), method
+
+
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+def test_every_method_gives_what_the_federation_gives(
+    setting: TestSetting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unpooled.center.keyed_weight", lambda _key, _name: lambda _a, _v: 0.5)
+    for seed, random in enumerate(generators(setting.name, 1, 0, 4)):
+        centers = setting.draw(random)
+        federation = Federation.local(frames_of(centers), k=setting.k, seed=seed)
+        methods = ["weighted", "sum", "fisher", "table"]
+        compared = federation.compare(
+            "v", by="group", groups=("x", "y"), alternative="greater", method=methods
+        )
+        people, table = halved(centers, setting.k), compared.table
+        assert table is not None
+        assert np.array_equal(table.edges, people.table.edges)
+        assert np.array_equal(table.counts, people.table.counts)
+        theirs = {row["method"]: row["p_value"] for row in compared.to_dict()["methods"]}
+        theirs["paper-table"] = table_test(table.counts[0], table.counts[1], "greater").p_value
+        for method in (*methods, "paper-table"):
+            if theirs[method] is None:
+                with pytest.raises(NoAnswer):
+                    log_p(people, method)
+            else:
+                ours = np.exp(log_p(people, method))
+                assert ours == pytest.approx(theirs[method], rel=1e-12), method
 
 
 def test_every_estimator_gives_what_the_federation_gives(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,15 +162,17 @@ def test_the_loss_has_the_sample_quantiles_neighbours() -> None:
             assert below <= p * len(values) + 1e-9 <= upto + 2e-9
 
 
-def test_centers_below_k_are_left_out_of_all_but_the_combined_test() -> None:
+def test_a_group_below_k_is_left_out_of_all_but_the_combined_test() -> None:
+    """The tests by center lose the whole center, the table that group alone."""
     random = np.random.default_rng(4)
     large = [np.sort(random.normal(size=60)), np.sort(random.normal(1, 1, 60))]
     small = [np.sort(random.normal(size=60)), np.sort(random.normal(-3, 1, 9))]
     both, alone = halved([large, small]), halved([large])
-    for method in TESTS[1:]:
+    for method in ("fisher", "sum", "weighted"):
         assert log_p(both, method) == log_p(alone, method)
-    assert log_p(both, "combined") != log_p(alone, "combined")
-    assert both.table.counts.sum() == 120
+    for method in ("combined", "table"):
+        assert log_p(both, method) != log_p(alone, method)
+    assert both.table.counts.sum(axis=1) == pytest.approx([120, 60])
 
 
 def test_the_chain_begins_with_the_largest_center() -> None:
@@ -149,6 +180,6 @@ def test_the_chain_begins_with_the_largest_center() -> None:
     (random,) = generators(setting.name, 1, 0, 1)
     centers, _, _ = setting.draw(random)
     rule = halved(centers).rule
-    tables = [chain(order, rule, lambda _a, _v: 0.5) for order in (centers, centers[::-1])]
-    assert np.array_equal(tables[0].edges, tables[1].edges)
+    chains = [grow(order, rule, lambda _a, _v: 0.5) for order in (centers, centers[::-1])]
+    assert np.array_equal(chains[0].pools[-1].interior, chains[1].pools[-1].interior)
     assert set(QUANTILES) <= set(QUANTILE_METHODS)

@@ -11,7 +11,7 @@ from unpooled.errors import InputError
 from unpooled.study.commands import study_app
 from unpooled.study.paper import PARTS, PaperStudy, run_paper
 from unpooled.study.runs import run
-from unpooled.study.settings import ALLOCATIONS, TESTS
+from unpooled.study.settings import ALLOCATIONS, PAPER_TESTS
 from unpooled.study.tables import settings_of
 
 
@@ -38,6 +38,13 @@ def test_the_page_needs_no_network_and_says_that_the_errors_are_wide(small: Path
     assert "<script" not in page
 
 
+def test_the_table_under_study_is_the_papers_and_said_to_be(small: Path) -> None:
+    assert PAPER_TESTS[1] == "paper-table"
+    assert "3,paper-table," in (small / "null.csv").read_text(encoding="utf-8")
+    page = (small / "study.html").read_text(encoding="utf-8")
+    assert "Federated is the paper's test" in page.replace("&#x27;", "'").replace("&#39;", "'")
+
+
 def test_the_page_has_a_verdict_with_numbers_for_every_claim(small: Path) -> None:
     page = (small / "study.html").read_text(encoding="utf-8")
     verdicts = re.findall(r">((?:not )?reproduced)</td><td[^>]*>([^<]+)</td>", page)
@@ -54,7 +61,7 @@ def test_the_page_shows_the_null_rates_with_their_errors(small: Path) -> None:
     for row in rows:
         centers, method, _, rate, error, _ = row.split(",")
         assert int(centers) in ALLOCATIONS
-        assert method in TESTS
+        assert method in PAPER_TESTS
         assert 0 <= float(rate) <= 0.2
         assert 0.01 < float(error) < 0.05
         assert re.search(f">{rate}</td><td[^>]*>{error}</td>", page)

@@ -4,14 +4,18 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import typer
 from scipy.stats import norm
 from typer.testing import CliRunner
 
+from unpooled import Federation
 from unpooled.errors import InputError
 from unpooled.study.commands import plan
 from unpooled.study.families import Gamma, Normal
+from unpooled.study.monte_carlo import share
 from unpooled.study.planning import Plan, PlanResult, make_plan
 from unpooled.study.reading import read_family, read_plan
 
@@ -68,6 +72,54 @@ def test_centers_below_k_are_no_use(tmp_path: Path) -> None:
     powers = {row["method"]: row["power"] for row in result.powers}
     assert powers["combined"] == 1.0
     assert powers["weighted"] == powers["table"] == 0.0
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.4])
+def test_the_power_of_table_is_how_often_compare_rejects(effect: float, tmp_path: Path) -> None:
+    """The paper's test of the chain's counts would reject .40 and .72 of these samples."""
+    result = make_plan(Plan((100,) * 5, (20,) * 5, effect), 200, 1, 1, tmp_path)
+    (planned,) = (row for row in result.powers if row["method"] == "table")
+    rejected = [compared(run, effect) < 0.05 for run in range(30)]
+    found = share(np.array(rejected, dtype=np.float64))
+    assert abs(planned["power"] - found.value) < 3.5 * math.hypot(planned["error"], found.error)
+
+
+def compared(seed: int, effect: float) -> float:
+    """The p-value of the federation itself, with people of its own."""
+    random = np.random.default_rng([7, seed])
+    group = ["x"] * 100 + ["y"] * 20
+    frames = {
+        f"center {i}": pd.DataFrame({"v": random.normal(size=120), "group": group})
+        for i in range(5)
+    }
+    for frame in frames.values():
+        frame.loc[frame.group == "y", "v"] += effect
+    with Federation.local(frames, k=10, seed=seed) as federation:
+        return federation.compare("v", by="group", groups=("x", "y"), method="table").p_value
+
+
+def test_where_no_center_has_both_groups_only_the_table_has_power(tmp_path: Path) -> None:
+    result = make_plan(Plan((90, 9, 70), (9, 90, 9), 2.0), 20, 1, 1, tmp_path)
+    powers = {row["method"]: row["power"] for row in result.powers}
+    assert powers["table"] > 0.5
+    assert powers["weighted"] == powers["sum"] == powers["fisher"] == 0.0
+    assert "3 of 3 centers with a group below K = 10" in str(result)
+
+
+def test_centers_too_small_for_powers_are_no_use_to_the_likelihood(tmp_path: Path) -> None:
+    """46 people tell the powers of three rounds where K is 10."""
+    few, enough = (
+        make_plan(Plan(n, n, 0.0, p=(0.5,)), 20, 1, 1, tmp_path) for n in ((45, 40), (46, 40))
+    )
+    told = [
+        {row["method"]: row["standard_error"] for row in result.precisions}
+        for result in (few, enough)
+    ]
+    assert told[0]["yj-likelihood"] is None
+    assert told[0]["yj-table"] is not None
+    assert told[1]["yj-likelihood"] is not None
+    assert "2 of 2 centers with fewer than 46 people" in str(few)
+    assert few.to_dict()["refusals"] == list(few.plan.refusals())
 
 
 def test_the_command_prints_json_and_draws(tmp_path: Path) -> None:

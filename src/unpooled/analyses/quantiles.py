@@ -68,7 +68,6 @@ LIKELIHOOD_POWERS = 7 + 3 + 1  # λ in its three rounds
 
 def summarise_powers(question: PowersQuestion, selection: Selection, policy: Policy) -> Powers:
     """Each group's moments of the Yeo-Johnson transform."""
-    needed = people_for_powers(selection.rule.k, len(question.lambdas))
     if not 1 <= len(question.lambdas) <= policy.powers or not all(
         -1 <= v <= 2 for v in question.lambdas
     ):
@@ -76,13 +75,10 @@ def summarise_powers(question: PowersQuestion, selection: Selection, policy: Pol
     digits = [d for d in (question.digits, policy.power_digits) if d is not None]
     told = []
     for group, values in zip(selection.groups, selection.values(), strict=True):
-        rare = Rare.of(values, selection.rule.k).people
-        telling = telling_values(values, selection.rule.k)
         named = None if question.by is None or question.groups is None else group
-        if len(values) < needed or 0 < rare < needed:
-            raise RefusedQuestion(Reason.TOO_MANY_POWERS, named, needed)
-        if 0 < telling < SD_NEEDS:
-            raise RefusedQuestion(Reason.FEW_VALUES, named)
+        refused = refuse_powers(values, selection.rule.k, len(question.lambdas))
+        if refused is not None:
+            raise RefusedQuestion(refused.reason, named, refused.limit)
         moments = power_moments(values, question.lambdas)
         if digits:
             moments = round_moments(moments, min(digits))
@@ -90,14 +86,24 @@ def summarise_powers(question: PowersQuestion, selection: Selection, policy: Pol
             GroupPowers(
                 group=group,
                 n=moments.n,
-                values=telling,
-                rare=rare,
+                values=telling_values(values, selection.rule.k),
+                rare=Rare.of(values, selection.rule.k).people,
                 log_sum=moments.log_sum,
                 means=tuple(moments.mean.tolist()),
                 variances=tuple(moments.variance.tolist()),
             )
         )
     return Powers(groups=tuple(told))
+
+
+def refuse_powers(values: FloatArray, k: int, powers: int) -> Refusal | None:
+    """Why a center does not tell so many powers of a group; None where it does."""
+    needed, rare = people_for_powers(k, powers), Rare.of(values, k).people
+    if len(values) < needed or 0 < rare < needed:
+        return Refusal(reason=Reason.TOO_MANY_POWERS, limit=needed)
+    if 0 < telling_values(values, k) < SD_NEEDS:
+        return Refusal(reason=Reason.FEW_VALUES)
+    return None
 
 
 def summarise_losses(question: LossQuestion, selection: Selection, policy: Policy) -> Losses:

@@ -11,10 +11,10 @@ from unpooled.study.settings import (
     ALLOCATIONS,
     METHOD_EFFECTS,
     NULL_EFFECTS,
+    PAPER_TESTS,
     POWER_EFFECTS,
     QUANTILES,
     SHAPES,
-    TESTS,
     AnySetting,
     Effect,
     paper_quantiles,
@@ -70,7 +70,7 @@ def _null(results: Results) -> "altair.TopLevelMixin":
 
     rows = []
     for setting, centers, effect in _tests("figS1"):
-        for method in TESTS:
+        for method in PAPER_TESTS:
             values = p_values(results, setting, method)
             shares = np.histogram(values, bins=10, range=(0, 1))[0] / len(values)
             rows += [
@@ -89,7 +89,7 @@ def _null(results: Results) -> "altair.TopLevelMixin":
         .encode(
             x=alt.X("p-value:Q", scale=alt.Scale(domain=[0, 1])),
             y=alt.Y("share:Q", scale=alt.Scale(domainMin=0)),
-            color=_colour(TESTS),
+            color=_colour(PAPER_TESTS),
         )
         .properties(width=190, height=150)
     )
@@ -104,16 +104,16 @@ def _p_values(results: Results) -> "altair.TopLevelMixin":
     rows = [
         {"centers": _centers(centers), "setting": _told(effect), **_box(values, method)}
         for setting, centers, effect in _tests("fig1")
-        for method in TESTS
+        for method in PAPER_TESTS
         for values in [p_values(results, setting, method)]
     ]
-    return _boxes(rows, TESTS, "setting", "p-value", row="centers", size=(620, 150))
+    return _boxes(rows, PAPER_TESTS, "setting", "p-value", row="centers", size=(620, 150))
 
 
 def _ratios(results: Results, name: str) -> Iterator[tuple[int, Effect, str, FloatArray]]:
     for setting, centers, effect in _tests(name):
         logs = results[setting]
-        for column, method in enumerate(TESTS[1:], 1):
+        for column, method in enumerate(PAPER_TESTS[1:], 1):
             yield centers, effect, method, logs[:, column] - logs[:, 0]
 
 
@@ -123,7 +123,7 @@ def _ratios_by_setting(results: Results) -> "altair.TopLevelMixin":
         for centers, effect, method, values in _ratios(results, "fig2")
     ]
     y = "log(p / p combined)"
-    return _boxes(rows, TESTS[1:], "centers", y, wrap="setting", size=(280, 140))
+    return _boxes(rows, PAPER_TESTS[1:], "centers", y, wrap="setting", size=(280, 140))
 
 
 def _ratios_by_effect(results: Results) -> "altair.TopLevelMixin":
@@ -131,7 +131,7 @@ def _ratios_by_effect(results: Results) -> "altair.TopLevelMixin":
         {"centers": _centers(centers), "δ": f"{effect[0]:g}", **_box(values, method)}
         for centers, effect, method, values in _ratios(results, "fig3")
     ]
-    return _boxes(rows, TESTS[1:], "δ", "log(p / p combined)", row="centers", size=(620, 150))
+    return _boxes(rows, PAPER_TESTS[1:], "δ", "log(p / p combined)", row="centers", size=(620, 150))
 
 
 def _error_rows(results: Results, probabilities: Sequence[float]) -> Rows:
@@ -184,7 +184,7 @@ def _box(values: FloatArray, method: str) -> dict[str, Any]:
 def _colour(methods: Sequence[str]) -> "altair.Color":
     import altair as alt
 
-    known = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate((*TESTS, *QUANTILES))}
+    known = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate((*PAPER_TESTS, *QUANTILES))}
     names = [PAPER_NAMES[method] for method in methods]
     colours = alt.Scale(domain=names, range=[known[method] for method in methods])
     return alt.Color("method:N", title=None, sort=names, scale=colours)
@@ -234,14 +234,15 @@ def power_chart(curve: Sequence[dict[str, Any]], target: float | None) -> "altai
     """Power by the number of people, a line per test."""
     import altair as alt
 
-    rows = [{**row, "method": PAPER_NAMES.get(row["method"], row["method"])} for row in curve]
+    names = list(dict.fromkeys(row["method"] for row in curve))
+    colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     lines: altair.Chart = (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(alt.InlineData(values=list(curve)))
         .mark_line(point=True)
         .encode(
             x=alt.X("people:Q", scale=alt.Scale(type="log", nice=False)),
             y=alt.Y("power:Q", scale=alt.Scale(domain=[0, 1])),
-            color=_colour(TESTS),
+            color=alt.Color("method:N", title=None, sort=names, scale=colours),
         )
         .properties(width=WIDTH, height=HEIGHT)
     )

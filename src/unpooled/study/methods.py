@@ -9,10 +9,13 @@ from functools import cached_property
 
 import numpy as np
 
+from unpooled.analyses.quantiles import LIKELIHOOD_POWERS, refuse_powers
 from unpooled.maths import quantile, yeo_johnson
+from unpooled.maths.alike import Alike, alike
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule, Weight, cut, place_boundaries
-from unpooled.maths.joining import join, reallocate
+from unpooled.maths.chain import Chain
+from unpooled.maths.joining import join
 from unpooled.maths.mann_whitney import (
     Alternative,
     RankStatistics,
@@ -23,6 +26,7 @@ from unpooled.maths.mann_whitney import (
     table_test,
     weighted_test,
 )
+from unpooled.maths.moments import SD_NEEDS, telling_values
 from unpooled.maths.table import Table
 from unpooled.study.families import Random
 from unpooled.study.settings import Center
@@ -31,48 +35,81 @@ OPEN = (-np.inf, np.inf)
 NAMES = ("x", "y")
 
 
-def chain(centers: Sequence[Center], rule: Rule, weight: Weight) -> Table:
-    """The federated table of these centers' groups, largest center first.
+class NoAnswer(ValueError):  # noqa: N818 - not an error of the program but what a study counts
+    """Centers refuse what a method needs."""
+
+
+def grow(centers: Sequence[Center], rule: Rule, weight: Weight) -> Chain:
+    """The chain of these centers, largest first; a group below K is refused, others join.
 
     Examples
     --------
-    >>> people = [[np.arange(30.0)], [np.arange(12.0)]]
-    >>> chain(people, Rule(k=10), lambda a, v: 0.5).counts
+    >>> people = [[np.arange(30.0)], [np.arange(12.0)], [np.arange(9.0)]]
+    >>> grow(people, Rule(k=10), lambda a, v: 0.5).table.counts
     array([[14., 14., 14.]])
     """
-    first, *others = sorted(centers, key=lambda groups: -sum(map(len, groups)))
-    groups = NAMES[: len(first)]
-    cuts = cut(first, rule)
-    interior = place_boundaries(cuts.below, cuts.above, weight)
-    edges = np.concatenate(([OPEN[0]], interior, [OPEN[1]]))
-    table = Table(edges, cuts.counts.astype(np.float64), groups)
-    for center in others:
-        joined = join(center, table.edges[1:-1], rule, weight)
-        table = reallocate(table, joined, groups, OPEN)
-    return table
+    groups = NAMES[: len(centers[0])]
+    told = [
+        {group: values for group, values in zip(groups, own, strict=True) if len(values) >= rule.k}
+        for own in centers
+    ]
+    chain = Chain(groups)
+    for people in sorted(filter(None, told), key=lambda own: -sum(map(len, own.values()))):
+        values = list(people.values())
+        if chain.table is None:
+            cuts = cut(values, rule)
+            interior = place_boundaries(cuts.below, cuts.above, weight)
+            edges = np.concatenate(([OPEN[0]], interior, [OPEN[1]]))
+            chain.begin(edges, dict(zip(people, cuts.counts, strict=True)))
+        else:
+            joined = join(values, chain.table.edges[1:-1], rule, weight)
+            chain.join(joined.splits, dict(zip(people, joined.pools, strict=True)), OPEN)
+    return chain
 
 
 class Federated:
-    """One simulated federation. A center with a group below K is refused, as it would be."""
+    """One simulated federation; what centers refuse for their people, they refuse here too."""
 
     def __init__(self, centers: Sequence[Center], k: int, random: Random) -> None:
         self.everybody = centers
         self.rule = Rule(k=k)
-        self.answering = [c for c in centers if min(map(len, c)) >= k]
+        self.paired = [c for c in centers if min(map(len, c)) >= k]  # with people to compare
         self._random = random
 
     @cached_property
     def pooled(self) -> list[FloatArray]:
         """All people of each group, ascending, as nobody may see them."""
-        groups = [np.concatenate(own) for own in zip(*self.everybody, strict=True)]
-        for values in groups:
-            values.sort(kind="stable")  # merges what the centers have sorted
-        return groups
+        return _pool(self.everybody)
 
-    @cached_property
+    def telling_powers(self, powers: int) -> FloatArray:
+        """The people of centers that tell so many powers; together, since powers pool exactly."""
+        told = [c for c in self.everybody if refuse_powers(c[0], self.rule.k, powers) is None]
+        if not told:
+            raise NoAnswer(f"no center has the people for {powers} powers")
+        return (self.pooled if len(told) == len(self.everybody) else _pool(told))[0]
+
+    @property
     def statistics(self) -> list[RankStatistics]:
         """What each answering center says about the order of its groups."""
-        return [rank_statistics(*groups) for groups in self.answering]
+        if not self.ranks:
+            raise NoAnswer("no center could compare the groups by itself")
+        return self.ranks
+
+    @cached_property
+    def ranks(self) -> list[RankStatistics]:
+        """The same, also where no center answers."""
+        return [rank_statistics(*c) for c in self.paired if not self.takes_few_values(c)]
+
+    def takes_few_values(self, center: Center) -> bool:
+        """Whether the center refuses to compare its groups, as ranks would tell on people."""
+        if not self._tied and min(map(len, center)) >= SD_NEEDS:
+            return False
+        return any(0 < telling_values(values, self.rule.k) < SD_NEEDS for values in center)
+
+    @cached_property
+    def _tied(self) -> bool:
+        """Whether people share a value: where nobody does, there is nothing to count."""
+        return any(np.any(values[1:] == values[:-1]) for values in self.pooled)
 
     @cached_property
     def combined(self) -> RankStatistics:
@@ -80,27 +117,47 @@ class Federated:
         return rank_statistics(*self.pooled)
 
     @cached_property
+    def chain(self) -> Chain:
+        """The chain of all centers."""
+        draw = self._random.random
+        return grow(self.everybody, self.rule, lambda _below, _above: draw())
+
+    @property
     def table(self) -> Table:
         """The federated table."""
-        draw = self._random.random
-        return chain(self.answering, self.rule, lambda _below, _above: draw())
+        table = self.chain.table
+        if table is None or not table.people.all():
+            raise NoAnswer("no center has enough people in a group")
+        return table
+
+    def alike(self) -> Alike:
+        """The counts that `compare` tests."""
+        return alike(self.chain.pools, self.table, self.table.groups)
+
+
+def _pool(centers: Sequence[Center]) -> list[FloatArray]:
+    groups = [np.concatenate(own) for own in zip(*centers, strict=True)]
+    for values in groups:
+        values.sort(kind="stable")  # merges what the centers have sorted
+    return groups
 
 
 def take_statistics(federations: Sequence[Federated]) -> None:
-    """Work out `statistics` and `combined` of federations of the same sizes, all at once."""
+    """Work out `ranks` and `combined` of federations of the same sizes, all at once."""
     said = [
         rank_statistics_by_row(*(np.array(own) for own in zip(*people, strict=True)))
-        for people in zip(*(one.answering for one in federations), strict=True)
+        for people in zip(*(one.paired for one in federations), strict=True)
     ]
     pooled = zip(*(one.pooled for one in federations), strict=True)
     combined = rank_statistics_by_row(*(np.array(own) for own in pooled))
     for i, one in enumerate(federations):
-        one.statistics = [rows[i] for rows in said]
+        told = zip(said, one.paired, strict=True)
+        one.ranks = [rows[i] for rows, center in told if not one.takes_few_values(center)]
         one.combined = combined[i]
 
 
 Test = Callable[[Federated, Alternative], float]
-"""Gives the natural logarithm of the p-value for an alternative."""
+"""Gives the natural logarithm of the p-value for an alternative; `NoAnswer` where it has none."""
 Estimator = Callable[[Federated, FloatArray], FloatArray]
 """Gives an estimate for each p; NaN where it has none."""
 
@@ -135,6 +192,14 @@ def _combined(people: Federated, alternative: Alternative) -> float:
 
 @test_method("table")
 def _table(people: Federated, alternative: Alternative) -> float:
+    """As `compare` tests: people are shared out like everybody at their center."""
+    counts_x, counts_y = people.alike().counts
+    return table_test(counts_x, counts_y, alternative).log_p
+
+
+@test_method("paper-table")
+def _paper_table(people: Federated, alternative: Alternative) -> float:
+    """As the paper tests: the chain's counts are taken for people."""
     counts_x, counts_y = people.table.counts
     return table_test(counts_x, counts_y, alternative).log_p
 
@@ -184,7 +249,7 @@ def _around(values: FloatArray, p: float) -> tuple[float, float]:
 
 @quantile_method("yj-likelihood")
 def _yj_likelihood(people: Federated, p: FloatArray) -> FloatArray:
-    values = people.pooled[0]  # the centers' moments pool exactly, so they are taken at once
+    values = people.telling_powers(LIKELIHOOD_POWERS)
     fit = yeo_johnson.fit_likelihood(lambda lambdas: yeo_johnson.power_moments(values, lambdas))
     return fit.quantile(p)
 
@@ -192,7 +257,8 @@ def _yj_likelihood(people: Federated, p: FloatArray) -> FloatArray:
 @quantile_method("yj-grid")
 def _yj_grid(people: Federated, p: FloatArray) -> FloatArray:
     grid = yeo_johnson.DEFAULT_GRID
-    return yeo_johnson.fit_grid(yeo_johnson.power_moments(people.pooled[0], grid)).quantile(p)
+    values = people.telling_powers(len(grid))
+    return yeo_johnson.fit_grid(yeo_johnson.power_moments(values, grid)).quantile(p)
 
 
 @quantile_method("yj-table")

@@ -20,6 +20,12 @@ NOTES = {
     "power": "The paper refers to this table but does not print it, so there is nothing beside "
     "ours.",
 }
+PAPERS_TEST = (
+    "Federated is the paper's test, which takes the counts of the chain for people. "
+    "unpooled compare does not give it, since it rejects too often where groups are small or "
+    "unequal: its table shares people out like everybody at their center. unpooled study tests "
+    "knows both, as paper-table and table."
+)
 WIDE = 500  # fewer simulations than these have wide errors
 
 
@@ -56,7 +62,7 @@ def _claims(results: Results) -> Section:
     body = Html().paragraph(f"{good} of {len(rows)} claims are reproduced.")
     if rows:
         body = body.table(["claim", "verdict", "numbers"], rows)
-    body = body.items("Why not", reasons)
+    body = body.items("Why not", reasons).paragraph(PAPERS_TEST)
     if open_:
         body = body.paragraph(f"{open_} claims need simulations that were not asked for.")
     return Section("What the paper claims", body)
@@ -121,7 +127,7 @@ def _reason(table: StudyTable, of: tuple[str, ...]) -> str:
             f"The other methods on the same people are off in the same way (mean z {away:+.2f}): "
             f"chance in the people drawn, not the method. {chance}"
         )
-    if of[column] in ("table", "yj-table"):
+    if of[column] in ("paper-table", "yj-table"):
         return (
             "The other methods are not off, so the table itself differs: ours takes the smallest "
             "legal boundary where the paper's code took a larger one or merged what remained, and "

@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from unpooled.analyses.quantiles import LIKELIHOOD_POWERS
 from unpooled.errors import InputError
 from unpooled.maths.mann_whitney import Alternative
+from unpooled.policy import people_for_powers
 from unpooled.report.text import columns_text, number
 from unpooled.study.families import AnyFamily, Normal
 from unpooled.study.monte_carlo import Estimate, share, standard_deviation
 from unpooled.study.runs import run
-from unpooled.study.settings import TESTS, QuantileSetting, TestSetting
+from unpooled.study.settings import QuantileSetting, TestSetting
 
 if TYPE_CHECKING:
     import altair
 
+TESTS = ("combined", "table", "fisher", "sum", "weighted")  # of `compare`, beside pooled data
 ESTIMATORS = ("sample", "yj-table", "yj-likelihood", "interpolation")
 STEP = math.sqrt(2)
 NORMAL = Normal()
@@ -65,6 +68,24 @@ class Plan:
         n_x, n_y = (tuple(max(round(n * factor), 1) for n in own) for own in (self.n_x, self.n_y))
         return replace(self, n_x=n_x, n_y=n_y)
 
+    def refusals(self) -> tuple[str, ...]:
+        """What centers of these sizes refuse, and which method goes without them."""
+        told = []
+        small = sum(min(sizes) < self.k for sizes in zip(self.n_x, self.n_y, strict=True))
+        if small:
+            told.append(
+                f"{small} of {len(self.n_x)} centers with a group below K = {self.k}: fisher, sum "
+                "and weighted go without them, table counts their other group alone."
+            )
+        needed = people_for_powers(self.k, LIKELIHOOD_POWERS)
+        few = sum(n < needed for n in self.n_x) if self.p else 0
+        if few:
+            told.append(
+                f"{few} of {len(self.n_x)} centers with fewer than {needed} people in group x: "
+                "yj-likelihood goes without them."
+            )
+        return tuple(told)
+
     def tests(self) -> TestSetting:
         """The testing setting."""
         effect = (self.effect, self.center_sd, self.effect_sd)
@@ -94,7 +115,7 @@ class PlanResult:
         rows = {
             name: list(getattr(self, name)) for name in ("powers", "precisions", "needed", "curve")
         }
-        return {"plan": plan, "sims": self.sims, **rows}
+        return {"plan": plan, "sims": self.sims, **rows, "refusals": list(self.plan.refusals())}
 
     def __str__(self) -> str:
         plan = self.plan
@@ -106,7 +127,7 @@ class PlanResult:
             text += f"\n\nStandard error of quantiles of group x\n{_text(self.precisions)}"
         if self.needed:
             text += f"\n\nPeople needed for power {plan.power:g}\n{_text(self.needed)}"
-        return text
+        return "\n".join([text, *plan.refusals()])
 
     def chart(self) -> "altair.TopLevelMixin":
         """Power by the number of people."""

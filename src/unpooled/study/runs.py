@@ -115,7 +115,12 @@ def _code() -> bytes:
     """A digest of the code that the numbers come from."""
     digest = hashlib.sha256()
     maths = sorted(f.name for f in files("unpooled.maths").iterdir() if f.name.endswith(".py"))
-    for package, names in (("unpooled.maths", maths), ("unpooled.study", _STUDY_CODE)):
+    for package, names in (
+        ("unpooled.maths", maths),
+        ("unpooled.study", _STUDY_CODE),
+        ("unpooled.analyses", ("quantiles.py",)),
+        ("unpooled", ("policy.py",)),
+    ):
         for name in names:
             digest.update(files(package).joinpath(name).read_bytes())
     return digest.digest()

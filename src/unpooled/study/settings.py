@@ -141,7 +141,7 @@ def _by_center(values: FloatArray, sizes: tuple[int, ...]) -> list[FloatArray]:
     return [values[end - n : end] for end, n in zip(ends, sizes, strict=True)]
 
 
-TESTS = ("combined", "table", "fisher", "sum", "weighted")
+PAPER_TESTS = ("combined", "paper-table", "fisher", "sum", "weighted")
 QUANTILES = ("loss", "yj-likelihood", "yj-table")
 
 
@@ -154,7 +154,7 @@ def paper_test(centers: int, effect: Effect) -> TestSetting:
     'tests normal(mean 0, sd 1) n_x 698+476+326 n_y 698+476+326 delta 0.0625 alpha 0.2 beta 0'
     """
     sizes = ALLOCATIONS[centers]
-    return TestSetting(n_x=sizes, n_y=sizes, effect=effect, methods=TESTS)
+    return TestSetting(n_x=sizes, n_y=sizes, effect=effect, methods=PAPER_TESTS)
 
 
 def paper_quantiles(shape: int, centers: int) -> QuantileSetting:

@@ -14,6 +14,7 @@ from unpooled.study.methods import (
     TEST_METHODS,
     Estimator,
     Federated,
+    NoAnswer,
     Test,
     take_statistics,
 )
@@ -79,10 +80,11 @@ def _simulate_tests(setting: TestSetting, seed: int, start: int, stop: int) -> F
 
 
 def _log_p(method: Test, people: Federated, alternative: Alternative) -> float:
-    """Where every center is refused, a federation rejects nothing: p = 1."""
-    if not people.answering and method is not TEST_METHODS["combined"]:
+    """Where centers refuse, a federation rejects nothing: p = 1."""
+    try:
+        return method(people, alternative)
+    except NoAnswer:
         return 0.0
-    return method(people, alternative)
 
 
 def _simulate_quantiles(setting: QuantileSetting, seed: int, start: int, stop: int) -> FloatArray:

@@ -34,7 +34,7 @@ TITLES = {
 }
 PAPER_NAMES = {
     "combined": "Combined",
-    "table": "Federated",
+    "paper-table": "Federated",
     "fisher": "Fisher",
     "sum": "Sum",
     "weighted": "Weighted",

@@ -10,16 +10,16 @@ from unpooled.study.settings import (
     ALLOCATIONS,
     METHOD_EFFECTS,
     NULL_EFFECTS,
+    PAPER_TESTS,
     POWER_EFFECTS,
     S1_EFFECTS,
-    TESTS,
     AnySetting,
     Effect,
     paper_test,
 )
 from unpooled.study.tables import PAPER_NAMES, Results, p_values, rejection_rate
 
-FEDERATED = TESTS[1:]
+FEDERATED = PAPER_TESTS[1:]
 PLAIN, MIXED = NULL_EFFECTS
 KEPT_LEVEL = (0.041, 0.058)  # where the rejection rates of a test that keeps .05 must lie
 
@@ -51,7 +51,9 @@ def spread(results: Results, centers: int, effect: Effect, method: str) -> float
 )
 def _uniform(results: Results) -> Verdict:
     found = [
-        rejection_rate(results, setting, method) for setting in _tests([PLAIN]) for method in TESTS
+        rejection_rate(results, setting, method)
+        for setting in _tests([PLAIN])
+        for method in PAPER_TESTS
     ]
     low, high = KEPT_LEVEL
     error = max(rate.error for rate in found)
@@ -77,7 +79,7 @@ def _inflated(results: Results) -> Verdict:
         level: [
             rejections(results, centers, MIXED, method, level)
             for centers in ALLOCATIONS
-            for method in TESTS
+            for method in PAPER_TESTS
         ]
         for level in (0.05, 0.01)
     }
@@ -93,7 +95,7 @@ def _inflated(results: Results) -> Verdict:
 @claim("That inflation is weaker when there are more centers.", _tests([MIXED]))
 def _fewer_with_more(results: Results) -> Verdict:
     rates = {
-        centers: float(np.mean([rejections(results, centers, MIXED, m, 0.05) for m in TESTS]))
+        centers: float(np.mean([rejections(results, centers, MIXED, m, 0.05) for m in PAPER_TESTS]))
         for centers in ALLOCATIONS
     }
     told = ", ".join(f"{centers} centers {rate:.3f}" for centers, rate in rates.items())
@@ -104,7 +106,7 @@ def _fewer_with_more(results: Results) -> Verdict:
 def _fisher_most(results: Results) -> Verdict:
     rates = {
         method: float(np.mean([rejections(results, c, MIXED, method, 0.05) for c in ALLOCATIONS]))
-        for method in TESTS
+        for method in PAPER_TESTS
     }
     told = ", ".join(f"{PAPER_NAMES[method]} {rate:.3f}" for method, rate in rates.items())
     return Verdict(max(rates, key=lambda m: rates[m]) == "fisher", f"rate at .05: {told}")
@@ -120,7 +122,7 @@ def _similar(results: Results) -> Verdict:
         _median(results, c, e, method) / _median(results, c, e, "combined")
         for e in S1_EFFECTS
         for c in ALLOCATIONS
-        for method in ("table", "weighted")
+        for method in ("paper-table", "weighted")
     ]
     good = min(ratios) >= 0.85 and max(ratios) <= 1.15
     return Verdict(
@@ -169,7 +171,8 @@ def _weighted_closest(results: Results) -> Verdict:
     ]
     wins = closest.count("weighted")
     runners = all(
-        max(found["table"][i], found["weighted"][i]) < min(found["sum"][i], found["fisher"][i])
+        max(found["paper-table"][i], found["weighted"][i])
+        < min(found["sum"][i], found["fisher"][i])
         for i in range(len(places))
     )
     lost = [
@@ -221,7 +224,7 @@ def _weighted_lowest(results: Results) -> Verdict:
             ratio, error = _log_ratio(results, effect, "combined", q)
             ratios.append(math.exp(ratio))
             far.append(ratio > 2 * error)
-            for method in ("table", "sum"):
+            for method in ("paper-table", "sum"):
                 ratio, error = _log_ratio(results, effect, method, q)
                 others.append(math.exp(ratio))
                 far.append(ratio > 2 * error)
@@ -253,7 +256,7 @@ def _centers_matter_little(results: Results) -> Verdict:
     gaps = [
         max(power) - min(power)
         for e in POWER_EFFECTS
-        for m in ("combined", "table", "weighted")
+        for m in ("combined", "paper-table", "weighted")
         for power in [[rejections(results, c, e, m, 0.05) for c in ALLOCATIONS]]
     ]
     return Verdict(
