@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 from scipy.stats import norm
 
+from unpooled.analyses.table import PLAINLY
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.effect import Interval, overall_effect
 from unpooled.maths.shift import shift
@@ -62,7 +63,7 @@ class Tally:
     estimates: list[float] = field(default_factory=list)
 
     def count(self, interval: Interval | None, truth: float) -> None:
-        """Count an interval; None is one that the table was too coarse for."""
+        """Count an interval; None is one for which the table told too little."""
         if interval is not None:
             self.estimates.append(interval.estimate)
             self.held += interval.low <= truth <= interval.high
@@ -101,9 +102,11 @@ def tally(name: str, centers: int, moved: float, runs: int) -> tuple[Tally, Tall
 
 
 def _shift(federated: Federated) -> Interval | None:
-    table = federated.table
+    found = federated.alike()
+    if found.told < PLAINLY:
+        return None
     try:
-        return shift(table.edges, *table.counts)
+        return shift(federated.table.edges, *found.counts)
     except ValueError:
         return None
 
