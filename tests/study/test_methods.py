@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +16,7 @@ from unpooled.study.families import Normal, Rounded
 from unpooled.study.methods import QUANTILE_METHODS, TEST_METHODS, Federated, NoAnswer, grow
 from unpooled.study.planning import TESTS
 from unpooled.study.settings import (
+    ALLOCATIONS,
     PROBABILITIES,
     QUANTILES,
     TestSetting,
@@ -134,9 +136,13 @@ def test_every_method_gives_what_the_federation_gives(
                 assert ours == pytest.approx(theirs[method], rel=1e-12), method
 
 
-def test_every_estimator_gives_what_the_federation_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sizes", [ALLOCATIONS[5], (150, 60, 45, 29, 9)], ids=["paper", "small"])
+def test_every_estimator_gives_what_the_federation_gives(
+    sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of small centers 9 people are too few for all, 29 for powers on a grid, 45 for more."""
     monkeypatch.setattr("unpooled.center.keyed_weight", lambda _key, _name: lambda _a, _v: 0.5)
-    setting = paper_quantiles(4, 5)
+    setting = msgspec.structs.replace(paper_quantiles(4, 5), sizes=sizes)
     (random,) = generators(setting.name, 1, 0, 1)
     centers, _, _ = setting.draw(random)
     frames = {f"center {i}": pd.DataFrame({"v": x}) for i, (x,) in enumerate(centers)}
@@ -146,6 +152,7 @@ def test_every_estimator_gives_what_the_federation_gives(monkeypatch: pytest.Mon
         ("yj-table", 1e-9),
         ("interpolation", 1e-12),
         ("yj-likelihood", 1e-3),
+        ("yj-grid", 1e-3),
     ):
         told = federation.quantiles("v", p=PROBABILITIES, method=method).to_dict()
         theirs = [row["estimate"] for row in told["quantiles"]]
