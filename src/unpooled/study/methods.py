@@ -28,6 +28,7 @@ from unpooled.maths.mann_whitney import (
 )
 from unpooled.maths.moments import SD_NEEDS, telling_values
 from unpooled.maths.table import Table
+from unpooled.policy import people_for_powers
 from unpooled.study.families import Random
 from unpooled.study.settings import Center
 
@@ -83,10 +84,13 @@ class Federated:
 
     def telling_powers(self, powers: int) -> FloatArray:
         """The people of centers that tell so many powers; together, since powers pool exactly."""
+        fewest = min(len(center[0]) for center in self.everybody)
+        if not self._tied and fewest >= people_for_powers(self.rule.k, powers):
+            return self.pooled[0]  # nobody refuses
         told = [c for c in self.everybody if refuse_powers(c[0], self.rule.k, powers) is None]
         if not told:
             raise NoAnswer(f"no center has the people for {powers} powers")
-        return (self.pooled if len(told) == len(self.everybody) else _pool(told))[0]
+        return _pool(told)[0]
 
     @property
     def statistics(self) -> list[RankStatistics]:
