@@ -14,7 +14,6 @@ from zlib import crc32
 import numpy as np
 from scipy.stats import norm
 
-from unpooled.analyses.table import PLAINLY
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.effect import Interval, overall_effect
 from unpooled.maths.shift import shift
@@ -103,7 +102,7 @@ def tally(name: str, centers: int, moved: float, runs: int) -> tuple[Tally, Tall
 
 def _shift(federated: Federated) -> Interval | None:
     found = federated.alike()
-    if found.told < PLAINLY:
+    if not found.keeps_shifts:
         return None
     try:
         return shift(federated.table.edges, *found.counts)
@@ -119,7 +118,8 @@ def lines(runs: int) -> Iterator[str]:
             for moved in SHIFTS:
                 effects, shifts = tally(name, centers, moved, runs)
                 verdict = "ok" if effects.within and shifts.within else "outside .93-.97"
-                told = f"{effects!s:<16} {shifts!s:<16} {shifts.bias(moved):>+6.2f}"
+                bias = f"{shifts.bias(moved):+.2f}" if shifts.told else ""
+                told = f"{effects!s:<16} {shifts!s:<16} {bias:>6}"
                 yield f"{name:<10} {centers:>7} {moved:>6}  {told}  {verdict}"
 
 

@@ -6,7 +6,7 @@ from typing import get_args
 
 from unpooled.analyses.asking import Request, ask_groups, explain, refuse_told
 from unpooled.analyses.parallel_compare import run_pooled
-from unpooled.analyses.table import PLAINLY, run_table_beside, table_note
+from unpooled.analyses.table import run_table_beside, table_note
 from unpooled.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError, RefusedError
@@ -178,7 +178,7 @@ def _combine(
         if found.counts.sum(axis=1).all():
             test = table_test(found.counts[0], found.counts[1], alternative)
             tests.append(replace(test, note=test.note or table_note(table, found.told)))
-            if found.told >= PLAINLY:
+            if found.keeps_shifts:
                 moved = _shift(table.edges, found.counts[0], found.counts[1])
     if pooled is not None:
         tests.append(pooled.test)
