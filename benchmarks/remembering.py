@@ -20,6 +20,7 @@ from unpooled.maths.arrays import BoolArray, IntArray
 from unpooled.memory.memory import Memory
 from unpooled.memory.memory_file import MemoryFile
 from unpooled.memory.proposal import Group, Proposal
+from unpooled.memory.tables import Cells
 from unpooled.memory.units import Members
 from unpooled.messages import CohortQuestion, SizesQuestion, TableQuestion
 from unpooled.policy import Policy
@@ -89,7 +90,7 @@ def _tell_table(memory: Memory, source: Source) -> None:
     memory.remember(_ask(memory, source, None, everybody))
     proposal = _propose(memory, source, TableQuestion(variable="crp"), everybody)
     edges = np.quantile(source.values("crp"), np.arange(1, BINS) / BINS)
-    memory.remember(proposal.with_tables({"all": [edges]}))
+    memory.remember(proposal.with_tables({"all": [Cells(edges)]}))
 
 
 def _tell_earlier(memory: Memory, source: Source) -> int:

@@ -13,7 +13,7 @@ from unpooled.analyses.compare import summarise_ranks
 from unpooled.analyses.describe import summarise_moments
 from unpooled.analyses.groups import summarise_group_ranks, telling_groups
 from unpooled.analyses.parallel import summarise_lattice
-from unpooled.analyses.parts import table_parts
+from unpooled.analyses.parts import ONE_CELL, table_parts
 from unpooled.analyses.quantiles import summarise_losses, summarise_powers
 from unpooled.analyses.survival import summarise_survival
 from unpooled.analyses.table import summarise_join, summarise_table
@@ -75,7 +75,7 @@ from unpooled.variables import Variable
 _log = logging.getLogger(__name__)  # what went wrong stays at the center
 
 
-_COARSER = (1, 2, 4, 8, 16, 64, 256)  # a first table beside sets that cross it may need to be
+_COARSER = (1, 2, 4, 8, 16, 64, 256, ONE_CELL)  # a table beside told sets may need to be
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from unpooled.keys import CenterKey
 from unpooled.maths.arrays import BoolArray, FloatArray
 from unpooled.memory.memory import Memory
 from unpooled.memory.proposal import Proposal
-from unpooled.memory.speaking import edges_told
+from unpooled.memory.speaking import cells_told
 from unpooled.messages import (
     AboutPeople,
     Answer,
@@ -48,8 +48,8 @@ class Told:
     def add(self, proposal: Proposal, question: AboutPeople, answer: Answer) -> None:
         assert answer.aggregate is not None
         self.sets += [*proposal.people.values(), *proposal.missing.values()]
-        for group, tables in edges_told(answer.aggregate, question).items():
-            parts = proposal.parts[group]
+        for group, told in cells_told(answer.aggregate, question).items():
+            parts, tables = proposal.parts[group], [cells.edges for cells in told]
             if len(tables) == 1:
                 cell = np.searchsorted(tables[0], self.values)
                 everyone = proposal.people[group]

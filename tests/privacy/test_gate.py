@@ -73,7 +73,9 @@ JOIN = JoinQuestion(variable="los", edges=(2.0, 4.0))
 def gate(policy: Policy | None = None, los: Variable | None = None) -> Gate:
     ledger = Ledger("Haifa", CenterKey.from_seed(1, "Haifa"))
     memory = Memory(
-        10, MemoryFile("Haifa", None, ledger), open_source(pl.DataFrame({"los": [1.0]}))
+        10,
+        MemoryFile("Haifa", None, ledger),
+        open_source(pl.DataFrame({"los": [1.0], "age": [1.0]})),
     )
     declared = {"los": los or Variable(lower=0)}
     return Gate("Haifa", policy or Policy(), ledger, declared, memory)

@@ -8,7 +8,7 @@ import numpy as np
 
 from unpooled.analyses.asking import Request, explain, in_order
 from unpooled.analyses.lattice_facts import center_facts, common_facts
-from unpooled.analyses.parts import Parts, TablePart
+from unpooled.analyses.parts import ONE_CELL, Parts, TablePart
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.maths.arrays import FloatArray
@@ -78,6 +78,8 @@ def cell_table(
 ) -> CellTable:
     """The table of a part, with what the gate needs to judge it."""
     values = part.values
+    if coarser == ONE_CELL:  # the mean may be what must not be told
+        part, moments = replace(part, edges=np.zeros(0)), "none"
     if part.edges is not None:
         table = table_at(part.edges, values, lattice, k, moments)
     elif coarser == 1:

@@ -19,6 +19,8 @@ class TablePart:
     edges: FloatArray | None
 
 
+ONE_CELL = 2**30  # so many times coarser than K allows: a table that tells nobody apart
+
 Parts = Mapping[str, Sequence[TablePart]]
 
 

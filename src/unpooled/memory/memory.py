@@ -22,7 +22,7 @@ from unpooled.memory.memory_file import (
 from unpooled.memory.powers import Powered, merged
 from unpooled.memory.proposal import Group, Proposal, Remembered, propose
 from unpooled.memory.remainders import Summed, with_more
-from unpooled.memory.speaking import edges_told, missing_told, moments_told, people_told
+from unpooled.memory.speaking import cells_told, missing_told, moments_told, people_told
 from unpooled.memory.steps import take
 from unpooled.memory.tables import Values
 from unpooled.memory.units import Units
@@ -97,7 +97,7 @@ class Memory:
             for group, n in said.items():
                 if group not in expected or np.count_nonzero(expected[group]) != n:
                     raise GateError("an answer must speak for the people that are remembered")
-        judged = proposal.with_tables(edges_told(answer.aggregate, question))
+        judged = proposal.with_tables(cells_told(answer.aggregate, question))
         return judged.with_sums(moments_told(answer.aggregate))
 
     def record(self, proposal: Proposal, number: int, question: bytes, answer: bytes) -> None:

@@ -11,15 +11,29 @@ import numpy as np
 from unpooled.errors import GateError
 from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray, FloatArray
-from unpooled.maths.moments import telling_values
+from unpooled.maths.moments import SD_NEEDS, telling_values
 from unpooled.memory.definition import Words, condition, definition
 from unpooled.memory.history import History, WouldDiffer
 from unpooled.memory.powers import Powered, check_powers, merged
-from unpooled.memory.remainders import Summed, fewest, sorted_values, values_left, with_more
+from unpooled.memory.remainders import (
+    Summed,
+    few_values,
+    fewest,
+    plain,
+    sorted_values,
+    values_left,
+    with_more,
+)
 from unpooled.memory.steps import Edges, Open, Step, Tell, take
-from unpooled.memory.tables import Part, Values, parts
+from unpooled.memory.tables import Cells, Part, Values, parts
 from unpooled.memory.units import Members, Units
-from unpooled.messages import CohortQuestion, GroupMoments, PowersQuestion
+from unpooled.messages import (
+    CohortQuestion,
+    GroupMoments,
+    GroupRanksQuestion,
+    PowersQuestion,
+    RanksQuestion,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +79,7 @@ class Draft:
     sets: tuple[BoolArray, ...] = ()
     words: tuple[tuple[Words, bytes], ...] = ()
     powers: tuple[Powered, ...] = ()  # sets whose powers would be told
-    sums: tuple[Summed, ...] = ()  # sets whose means would be, as far as they may
+    sums: tuple[Summed, ...] = ()  # sets whose sums would be, as far as they may
 
     def tell(self, people: BoolArray, words: Words | None) -> "Draft":
         """The draft with one more set; raises WouldDiffer.
@@ -90,11 +104,31 @@ class Draft:
     def tell_powers(self, people: BoolArray, lambdas: Sequence[float]) -> "Draft":
         """The draft with the moments of a set at some λ; raises WouldDiffer."""
         new = Powered(people, frozenset(lambdas))
-        values = cache(self.values)
-        check_powers(merged(self.before.powers, self.powers), new, self.k, values)
-        if values_left(_summed(self.before), people, self.k, values):
+        check_powers(merged(self.before.powers, self.powers), new, self.k, self.values)
+        judged_alone = 0 < telling_values(sorted_values(self.values, people), self.k) < SD_NEEDS
+        if not judged_alone and values_left(self.summed, people, self.k, self.values):
             raise WouldDiffer
         return replace(self, powers=(*self.powers, new))
+
+    def tell_counts(self, people: BoolArray, cells: Cells) -> "Draft":
+        """The draft with a set told by cells, which may be a sum as well; raises WouldDiffer."""
+        alike = plain(self.values, people, cells, self.before.history.k)  # a raised K hides nobody
+        return self if alike is None else self._tell_sum(alike)
+
+    def tell_ranks(self, people: BoolArray) -> "Draft":
+        """The draft with a set ranked against others; raises WouldDiffer."""
+        return self._tell_sum(people) if few_values(self.values, people, self.k) else self
+
+    def _tell_sum(self, people: BoolArray) -> "Draft":
+        if values_left(self.summed, people, self.k, self.values):
+            raise WouldDiffer
+        return replace(self, sums=(*self.sums, Summed(people, 0)))
+
+    @property
+    def summed(self) -> list[Summed]:
+        """The sets whose sums were told, or would be; powers tell them too."""
+        powers = (*self.before.powers, *self.powers)
+        return [*self.before.sums, *self.sums, *(Summed(told.people, 0) for told in powers)]
 
     def open(self, people: BoolArray) -> "Draft":
         """The draft with a set ready to be told in a table; raises WouldDiffer."""
@@ -124,21 +158,24 @@ class Proposal:
     parts: Mapping[str, Sequence[Part]]  # group → block by block, where a table is asked for
     values: Mapping[str, int]  # group → how many values its mean would leave others, 0: enough
 
-    def with_tables(self, told: Mapping[str, Sequence[FloatArray]]) -> "Proposal":
-        """The proposal once tables with these edges are told, for each part of a group or for all.
+    def with_tables(self, told: Mapping[str, Sequence[Cells]]) -> "Proposal":
+        """The proposal once tables with these cells are told, for each part of a group or for all.
 
-        Raises GateError where an edge may not be told, WouldDiffer where new edges tell too much.
+        Raises GateError where an edge may not be told, WouldDiffer where new ones tell too much.
         """
         draft = self.draft
         for group, tables in told.items():
             parts = self.parts.get(group, ())
             if len(tables) not in (1, len(parts)):
                 raise GateError("a table must speak for the people that are remembered")
-            for part, edges in zip(parts, cycle(tables), strict=False):
+            for part, cells in zip(parts, cycle(tables), strict=False):
                 if part.edges is None:
-                    draft = draft.fix(part.block, edges) if len(edges) else draft
-                elif not np.isin(edges, part.edges).all():
+                    draft = draft.fix(part.block, cells.edges) if len(cells.edges) else draft
+                elif not np.isin(cells.edges, part.edges).all():
                     raise GateError("a table may have only the edges that were told before")
+            whole = [self.people[group]] if len(tables) == 1 else [part.people for part in parts]
+            for people, cells in zip(whole, tables, strict=True):
+                draft = draft.tell_counts(people, cells)
         return replace(self, draft=draft)
 
     def with_sums(self, told: Mapping[str, GroupMoments]) -> "Proposal":
@@ -147,7 +184,7 @@ class Proposal:
             if fewest(moments.values, self.values.get(group, 0)) != moments.values:
                 raise GateError("a mean must leave enough values to those beside its people")
         sums = tuple(Summed(self.people[group], said.values) for group, said in told.items())
-        return replace(self, draft=replace(self.draft, sums=sums))
+        return replace(self, draft=replace(self.draft, sums=(*self.draft.sums, *sums)))
 
     @property
     def fixed_edges(self) -> frozenset[float]:
@@ -198,7 +235,7 @@ def propose(
     """
     groups = sorted(groups, key=lambda group: -len(group.present))
     people = {group.name: before.units.mask(group.present) for group in groups}
-    draft = Draft(question, k, before, values, before.history)
+    draft = Draft(question, k, before, cache(values), before.history)
     found = _tell_groups(draft, people, table)
     if found.withheld and len(people) > 1:
         try:
@@ -234,8 +271,12 @@ def _tell_groups(draft: Draft, people: Mapping[str, BoolArray], table: int | Non
     for name, mask in people.items():
         try:
             more = draft.tell(mask, definition(draft.question, name))
+            if more is not draft:  # else it was told, and judged, before
+                more = more.tell_counts(mask, Cells())
             if isinstance(draft.question, PowersQuestion):
                 more = more.tell_powers(mask, draft.question.lambdas)
+            if isinstance(draft.question, RanksQuestion | GroupRanksQuestion):
+                more = more.tell_ranks(mask)
             if table is not None:
                 more = more.open(mask)
                 found[name] = parts(more.history, mask)
@@ -250,8 +291,8 @@ def _tell_groups(draft: Draft, people: Mapping[str, BoolArray], table: int | Non
 
 def _values_left(found: Proposal) -> dict[str, int]:
     """For each group, how many values its mean would leave to those beside its people."""
-    k, values = found.draft.k, cache(found.draft.values)
-    told, left = _summed(found.draft.before), dict[str, int]()
+    k, values = found.draft.k, found.draft.values
+    told, left = found.draft.summed, dict[str, int]()
     if not told:
         return left
     for group, people in found.people.items():
@@ -259,11 +300,6 @@ def _values_left(found: Proposal) -> dict[str, int]:
         own = telling_values(sorted_values(values, people), k)
         told.append(Summed(people, fewest(left[group], own)))
     return left
-
-
-def _summed(before: Remembered) -> list[Summed]:
-    """The sets whose means were told; powers tell them too."""
-    return [*before.sums, *(Summed(told.people, 0) for told in before.powers)]
 
 
 def _tell_missing(found: Proposal, groups: Sequence[Group]) -> Proposal:

@@ -1,8 +1,9 @@
-"""Means and SDs by subtraction: what is left of told sets beside a new one must have enough values.
+"""Sums by subtraction: what is left of told sets beside a new one must have enough values.
 
 Few people with rare values are a count, whether they are asked for or follow from two answers
-(rule 5 of docs/privacy.md). So before a mean is told, the values of every remainder that it leaves
-are looked at as if they had been asked for.
+(rule 5 of docs/privacy.md). So before a sum is told, the values of every remainder that it leaves
+are looked at as if they had been asked for. Means tell sums; so do the numbers of people whose
+values can be guessed (`plain`), and ranks of few values.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,14 +16,14 @@ import numpy.typing as npt
 from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray, FloatArray
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
-from unpooled.memory.tables import Values
+from unpooled.memory.tables import Cells, Values
 
 Bits = npt.NDArray[np.uint8]  # a set, eight people in a byte: fast to compare
 
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """A set whose mean or SD was asked for; `values` as they were told (`telling_values`)."""
+    """A set whose sum was told, or withheld; `values` as they were told (`telling_values`)."""
 
     people: BoolArray
     values: int
@@ -91,6 +92,46 @@ def _fewest_left(told: Sequence[BoolArray], new: BoolArray, k: int, values: Valu
     for people in remainders(told, new):
         found = fewest(found, telling_values(sorted_values(values, people), k))
     return found
+
+
+def plain(values: Values, people: BoolArray, cells: Cells, k: int) -> BoolArray | None:
+    """Those with the commonest value of their cell, if all people of a set but fewer than K have.
+
+    The counts of the cells then give their sum away. A cell that tells its mean is as good as one
+    for each value that K people share. None: too few are alike.
+
+    Examples
+    --------
+    >>> died, everybody = np.repeat([0.0, 1.0], [2, 3]), np.full(5, True)
+    >>> plain(lambda: died, everybody, Cells(np.array([0.5])), 2)
+    array([ True,  True,  True,  True,  True])
+    >>> plain(lambda: died, everybody, Cells(), 2)
+    """
+    own = large.chosen(values(), people)
+    most = len(cells.edges) + k  # that many different values, and too few are alike
+    if not cells.means and len(np.unique(own[: 4 * most])) > most:
+        return None  # as with most variables, which then need not be sorted
+    large.sort(own)
+    ends = np.append(np.searchsorted(own, cells.edges, "right"), len(own))
+    starts = np.append(0, ends[:-1])
+    common = own[(starts + ends)[ends > starts] // 2]  # what most have is in the middle
+    for cell in cells.means:
+        common = np.union1d(common, own[starts[cell] : ends[cell] : k])  # what K share is met
+    shared = np.searchsorted(own, common, "right") - np.searchsorted(own, common)
+    common, shared = common[shared >= k], shared[shared >= k]
+    if len(own) - shared.sum() >= k:
+        return None
+    return large.mapped(bool, lambda own, value: own & np.isin(value, common), people, values())
+
+
+def few_values(values: Values, people: BoolArray, k: int) -> bool:
+    """Whether ranks may be told of these people, and tell how many of them have which value."""
+    own = large.chosen(values(), people)
+    if len(np.unique(own[: SD_NEEDS**2])) >= SD_NEEDS:
+        return False  # as with most variables, which then need not be sorted
+    large.sort(own)
+    different = 1 + large.count(np.not_equal, own[1:], own[:-1])
+    return different < SD_NEEDS and telling_values(own, k) == 0
 
 
 def sorted_values(values: Values, people: BoolArray) -> FloatArray:

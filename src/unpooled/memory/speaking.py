@@ -4,10 +4,11 @@ from typing import assert_never
 
 import numpy as np
 
-from unpooled.maths.arrays import FloatArray
+from unpooled.memory.tables import Cells
 from unpooled.messages import (
     Aggregate,
     Catalogue,
+    CellTable,
     CenterJoin,
     CenterTable,
     CohortQuestion,
@@ -67,23 +68,28 @@ def people_told(aggregate: Aggregate, question: Question) -> dict[str, int]:
             assert_never(aggregate)
 
 
-def edges_told(aggregate: Aggregate, question: Question) -> dict[str, list[FloatArray]]:
-    """Group → the edges of its tables; nothing where there are none."""
+def cells_told(aggregate: Aggregate, question: Question) -> dict[str, list[Cells]]:
+    """Group → the cells of its tables; nothing where there are none."""
     match aggregate:
         case CenterTable():
-            return {group.group: [np.array(aggregate.edges)] for group in aggregate.groups}
+            return {group.group: [Cells(np.array(aggregate.edges))] for group in aggregate.groups}
         case CenterJoin():
             assert isinstance(question, JoinQuestion)  # judged before
             edges = np.union1d(question.edges, aggregate.splits)
             spans = {group.group: np.cumsum(group.spans[:-1]) for group in aggregate.groups}
-            return {name: [edges[ends.astype(np.int64) - 1]] for name, ends in spans.items()}
+            return {name: [Cells(edges[ends.astype(np.int64) - 1])] for name, ends in spans.items()}
         case LatticeTables():
             return {
-                group.group: [np.array(table.edges) for table in group.tables]
+                group.group: [_lattice_cells(table) for table in group.tables]
                 for group in aggregate.groups
             }
         case _:
             return {}
+
+
+def _lattice_cells(table: CellTable) -> Cells:
+    means = tuple(cell for cell, mean in enumerate(table.means) if mean is not None)
+    return Cells(np.array(table.edges), means)
 
 
 def moments_told(aggregate: Aggregate) -> dict[str, GroupMoments]:

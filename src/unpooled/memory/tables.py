@@ -7,7 +7,7 @@ edges that they have in common: that is a sum of told numbers.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +17,14 @@ from unpooled.maths.binning import Rule, cut
 from unpooled.memory.history import REST, Block, History, WouldDiffer
 
 Values = Callable[[], FloatArray]  # the value of each person, NaN where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """How a set was told: by cells between edges, of which some told their mean."""
+
+    edges: FloatArray = field(default_factory=lambda: np.zeros(0))
+    means: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,212 @@
+"""Few values by subtraction from other answers than means: tables, ranks and numbers of people.
+
+Each attack succeeds on a center that does not look at what sums leave between them.
+"""
+
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.privacy.test_composition import ask
+from unpooled import Federation, Variable
+from unpooled.center import Center
+from unpooled.keys import CenterKey
+from unpooled.maths.mann_whitney import rank_statistics
+from unpooled.memory import proposal
+from unpooled.messages import (
+    AboutPeople,
+    Aggregate,
+    Answer,
+    CenterJoin,
+    CenterTable,
+    GroupRanks,
+    GroupRanksQuestion,
+    JoinQuestion,
+    LatticeQuestion,
+    LatticeTables,
+    Moments,
+    MomentsQuestion,
+    Ranks,
+    RanksQuestion,
+    Refusal,
+    Sizes,
+    SizesQuestion,
+    TableQuestion,
+)
+from unpooled.messages import Reason as Why
+from unpooled.policy import Policy
+from unpooled.sources import open_source
+
+K = 10
+WARDS = ("a", "c")  # of arm A
+
+
+def arms() -> pl.DataFrame:
+    """42 of 300 people died; of the 60 in arm B two, which no answer about B tells."""
+    died = np.zeros(300, dtype=int)
+    died[:25] = died[120:135] = died[240:242] = 1
+    return pl.DataFrame(
+        {
+            "died": died,
+            "arm": ["A"] * 240 + ["B"] * 60,
+            "ward": ["a"] * 120 + ["c"] * 120 + ["b"] * 60,
+            "sex": ["F", "M"] * 150,
+        }
+    )
+
+
+def porto(ledger: Path | None = None, **declared: Any) -> Center:
+    key = CenterKey.from_seed(1, "Porto")
+    known = {"died": Variable(**declared)}
+    return Center("Porto", open_source(arms()), Policy(), key, known, ledger)
+
+
+def deaths(said: Aggregate | None) -> float | None:
+    """The attack: how many died, as an answer about everybody or about arm A tells."""
+    match said:
+        case Moments():
+            told = {m.group: m for m in said.moments}
+            some = told.get("A", told.get("all"))
+            return None if some is None or some.mean is None else some.n * some.mean
+        case CenterTable() | CenterJoin():
+            (counts,) = (group.counts for group in said.groups)
+            return counts[1] if len(counts) == 2 else None
+        case LatticeTables():
+            ((table,),) = (group.tables for group in said.groups if group.group != "B")
+            if len(table.counts) == 2:
+                return table.counts[1]
+            return None if table.means[0] is None else sum(table.counts) * table.means[0]
+        case Ranks():
+            return deaths_ranked(said.u, said.variance)
+        case GroupRanks():
+            return deaths_ranked(said.pairs[0].u, said.pairs[0].variance)
+        case Sizes():
+            return said.sizes[0].n
+        case _:
+            return None
+
+
+def deaths_ranked(u: float, variance: float) -> int | None:
+    """U says how many more died in one ward of 120 than in the other; the variance, how many."""
+    more = round(u / 120)
+    fitting = []
+    for x in range(max(0, -more), 61):  # at most half
+        wards = [np.repeat([0.0, 1.0], [120 - n, n]) for n in (x, x + more)]
+        if np.isclose(rank_statistics(wards[0], wards[1]).variance, variance):
+            fitting.append(x + x + more)
+    return fitting[0] if len(fitting) == 1 else None
+
+
+EVERYBODY = MomentsQuestion(variable="died")
+ARM_A: dict[str, AboutPeople] = {
+    "its table": TableQuestion(variable="died", by="arm", groups=("A",)),
+    "a table under a condition": TableQuestion(variable="died", where="arm == 'A'"),
+    "a join": JoinQuestion(variable="died", where="arm == 'A'", edges=(0.5,)),
+    "tables on a lattice": LatticeQuestion(variable="died", by="arm"),
+    "a lattice under a condition": LatticeQuestion(variable="died", where="arm == 'A'"),
+    "ranks of its wards": RanksQuestion(variable="died", by="ward", groups=WARDS),
+    "ranks of groups": GroupRanksQuestion(variable="died", by="ward", groups=WARDS),
+    "the number of the dead": SizesQuestion(variable="died", where="died == 1 and arm == 'A'"),
+}
+ORDERS = [order for other in ARM_A.values() for order in permutations((EVERYBODY, other))]
+NAMES = [f"{name}, {when}" for name in ARM_A for when in ("after the mean", "before it")]
+
+
+def deaths_in_b(center: Center, questions: tuple[AboutPeople, ...]) -> float | None:
+    """Everybody's, less those of arm A."""
+    told = {question: deaths(ask(center, question).aggregate) for question in questions}
+    everybody = told.pop(EVERYBODY)
+    (others,) = told.values()
+    return None if everybody is None or others is None else everybody - others
+
+
+@pytest.mark.parametrize("questions", ORDERS, ids=NAMES)
+def test_few_deaths_do_not_follow_from_a_mean_and_another_answer(
+    questions: tuple[AboutPeople, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert deaths_in_b(porto(), questions) is None
+    monkeypatch.setattr(proposal, "values_left", lambda *_: 0)
+    assert deaths_in_b(porto(), questions) == pytest.approx(2)
+
+
+def test_a_cell_does_not_tell_the_mean_that_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With limits, the one cell of a table on a lattice has a mean: that is the deaths again."""
+    asked = (EVERYBODY, LatticeQuestion(variable="died", where="arm == 'A'"))
+    assert deaths_in_b(porto(lower=0.0, upper=1.0), asked) is None
+    monkeypatch.setattr(proposal, "values_left", lambda *_: 0)
+    assert deaths_in_b(porto(lower=0.0, upper=1.0), asked) == pytest.approx(2, abs=0.1)
+
+
+def test_a_raised_k_does_not_make_a_sum_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 of arm A have a 1 and two a 2: under K = 42 they are one cell, of which few are alike."""
+
+    def attack() -> float | None:
+        scores = [0] * 198 + [1] * 40 + [2] * 2 + [0] * 48 + [1] * 2 + [2] * 10
+        rows = pl.DataFrame({"score": scores, "arm": ["A"] * 240 + ["B"] * 60})
+        center = Center("Porto", open_source(rows), Policy(), CenterKey.from_seed(1, "Porto"))
+        table = ask(center, TableQuestion(variable="score", where="arm == 'A'", k=42)).aggregate
+        assert isinstance(table, CenterTable)
+        assert table.groups[0].counts == (198, 42)
+        return deaths(ask(center, MomentsQuestion(variable="score")).aggregate)
+
+    assert attack() is None
+    monkeypatch.setattr(proposal, "values_left", lambda *_: 0)
+    assert attack() == pytest.approx(66)  # 42 ones and 24, of whom 2 have a 1, 12 a 2
+
+
+def test_a_table_tells_less_instead_of_nothing() -> None:
+    center = porto()
+    ask(center, EVERYBODY)
+    table = ask(center, ARM_A["its table"])
+    assert isinstance(table.aggregate, CenterTable)
+    assert table.aggregate.groups[0].counts == (240,)
+    lattice = ask(center, ARM_A["a lattice under a condition"])
+    assert isinstance(lattice.aggregate, LatticeTables)
+    assert lattice.aggregate.groups[0].tables[0].counts == (240,)
+    refused: Answer = ask(center, ARM_A["ranks of its wards"])
+    assert refused.refusals == (Refusal(reason=Why.WOULD_DIFFER, name="c", limit=K),)
+
+
+def test_tables_and_ranks_are_remembered_after_a_restart(tmp_path: Path) -> None:
+    for name in ("its table", "ranks of its wards", "the number of the dead"):
+        ledger = tmp_path / f"{len(name)}.ledger"
+        center = porto(ledger)
+        assert deaths(ask(center, ARM_A[name]).aggregate) == 40
+        center.close()
+        again = porto(ledger)
+        assert deaths(ask(again, EVERYBODY).aggregate) is None
+        assert deaths(ask(again, ARM_A[name]).aggregate) == 40
+        again.close()
+
+
+def test_a_variable_of_two_values_is_told_in_every_way_where_enough_people_have_each() -> None:
+    random = np.random.default_rng(1)
+    frames = {
+        name: pl.DataFrame(
+            {
+                "died": (random.random(size) < 0.3).astype(int),
+                "arm": random.choice(["A", "B"], size),
+                "sex": random.choice(["F", "M"], size),
+            }
+        )
+        for name, size in {"Haifa": 500, "Bern": 300}.items()
+    }
+    questions = {
+        "describe": lambda fed: fed.describe("died"),
+        "by arm": lambda fed: fed.describe("died", by="arm"),
+        "by sex": lambda fed: fed.describe("died", by="sex"),
+        "compare": lambda fed: fed.compare("died", by="arm", method="all"),
+        "quantiles": lambda fed: fed.quantiles("died", by="arm"),
+        "table": lambda fed: fed.table("died", by="arm"),
+    }
+    for seed in range(4):
+        fed = Federation.local(frames, k=K, seed=1)
+        for name in np.random.default_rng(seed).permutation(list(questions)):
+            result = questions[name](fed)
+            assert not {r.reason for r in result.refusals} - {"few-cells"}
+            if name in ("describe", "by arm", "by sex"):
+                assert all(c.mean is not None and c.sd is not None for c in result.centers)
