@@ -13,7 +13,7 @@ from unpooled import where
 from unpooled.errors import WhereError
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule
-from unpooled.memory.definition import Words, rows_chosen
+from unpooled.memory.definition import Words, rows_chosen, status_needed
 from unpooled.memory.proposal import Proposal
 from unpooled.memory.units import Members, Units
 from unpooled.messages import EVERYBODY, CohortQuestion, Reason, Refusal
@@ -210,11 +210,11 @@ def units_of(source: Source, policy: Policy) -> Units:
 
 
 def rows_of(source: Source, question: CohortQuestion, policy: Policy) -> Words:
-    """The words of a question that choose some rows of a person and not others."""
-    person = policy.person
+    """The words of a question that choose which rows, or of which people, make up the values."""
+    status, person = status_needed(question), policy.person
     if person is None or not _has_several_rows(source, policy):
-        return frozenset()
-    return rows_chosen(question, lambda column: source.varies(column, person))
+        return status
+    return status | rows_chosen(question, lambda column: source.varies(column, person))
 
 
 def _has_several_rows(source: Source, policy: Policy) -> bool:

@@ -425,11 +425,44 @@ def test_follow_up_tells_no_new_people_after_survival(monkeypatch: pytest.Monkey
     assert told() == {"old", "new"}
 
 
+FOLLOWED = FollowUpQuestion(variable="months", event="died")
+OTHERWISE: dict[str, Question] = {
+    "the times themselves": MomentsQuestion(variable="months"),
+    "another status": FollowUpQuestion(variable="months", event="relapsed"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERWISE.values(), ids=OTHERWISE)
+@pytest.mark.parametrize("followed_first", [True, False])
+@pytest.mark.parametrize("by", [None, "ward"])
+def test_who_lacks_a_status_does_not_show(
+    other: Question, followed_first: bool, by: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attack: of the same people, an answer comes if all of them have a status."""
+
+    def attack(somebody_lacks_it: bool) -> set[str]:
+        rows = trial(1, 400, relapsed=np.arange(400) % 2, ward=["a", "b"] * 200)
+        if somebody_lacks_it:
+            died = rows["died"].to_list()
+            rows = rows.with_columns(died=pl.Series([None, *died[1:]]))
+        haifa = center(rows)
+        where = None if by else "ward == 'a'"
+        asked = (FOLLOWED, other) if followed_first else (other, FOLLOWED)
+        named = {"by": by, "where": where, "groups": ("a", "b") if by else None}
+        first, second = (ask(haifa, msgspec.structs.replace(q, **named)) for q in asked)
+        assert first.aggregate is not None
+        return set(told_people(second))
+
+    assert attack(True) == attack(False) == set()
+    monkeypatch.setattr(centers, "rows_of", lambda *_: frozenset())  # the rule taken out
+    assert attack(True) != attack(False)
+
+
 def test_survival_is_not_answered_after_a_table_of_the_times() -> None:
     haifa = center(trial(1, 400))
     assert ask(haifa, TableQuestion(variable="months")).aggregate is not None
     assert ask(haifa, BY_ARM).refusals[0].reason is Reason.WOULD_DIFFER
-    assert ask(haifa, FollowUpQuestion(variable="months", event="died")).aggregate is not None
+    assert ask(haifa, FOLLOWED).refusals[0].reason is Reason.WOULD_DIFFER
 
 
 def test_a_status_that_changed_is_not_told_beside_the_old_one(

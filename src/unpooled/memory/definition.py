@@ -7,7 +7,7 @@ is asked for in words that mean the same whatever the data are.
 
 from collections.abc import Callable
 
-from unpooled.messages import CohortQuestion
+from unpooled.messages import CohortQuestion, OutcomeQuestion
 from unpooled.where import And, Column, Comparison, Condition, Literal, columns, parse
 
 Words = frozenset[str]
@@ -44,6 +44,22 @@ def rows_chosen(question: CohortQuestion, varies: Callable[[str], bool]) -> Word
     if question.by is not None and varies(question.by):  # rows without a group are left out
         words |= {f"by {Column(question.by)}"}
     return words
+
+
+def status_needed(question: CohortQuestion) -> Words:
+    """The words by which only the values of some people count: those who have a status.
+
+    Examples
+    --------
+    >>> from unpooled.messages import FollowUpQuestion, SizesQuestion
+    >>> status_needed(FollowUpQuestion(variable="months", event="died"))
+    frozenset({'with died'})
+    >>> status_needed(SizesQuestion(variable="months"))
+    frozenset()
+    """
+    if not isinstance(question, OutcomeQuestion):
+        return frozenset()
+    return frozenset({f"with {Column(question.event)}"})
 
 
 def _parts(where: str | None) -> tuple[Condition, ...]:

@@ -68,8 +68,9 @@ class Memory:
     ) -> Proposal:
         """Which of the groups may be answered.
 
-        `nobody` says what a person is, `rows` the words that chose some rows of a person: other
-        words than those of the first answer would give a second value of the same people.
+        `nobody` says what a person is, `rows` the words that chose some rows of a person, or only
+        those with a status. Other words than those of the first answer would give a second value
+        of the same people, or tell whether somebody lacks a status.
         """
         before = self._recall(question.variable, nobody)
         if before.rows not in (None, rows):

@@ -54,7 +54,7 @@ class Remembered:
     told: Mapping[Words, bytes]  # the words for a set → a digest of its people
     conditions: frozenset[Words]
     sets: int = 0  # how many sets its steps have used
-    rows: Words | None = None  # the words that chose rows of people; None: nothing was told
+    rows: Words | None = None  # the words that chose whose rows count; None: nothing was told
     powers: tuple[Powered, ...] = ()
     sums: tuple[Summed, ...] = ()
 
