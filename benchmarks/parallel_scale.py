@@ -35,9 +35,8 @@ class Told:
         for center in range(centers):
             random = np.random.default_rng([20261115, center])
             values = np.sort(random.gamma(4.0, 1.0, PEOPLE))
-            table = cell_table(
-                TablePart(values, None), lattice, 10, keyed_draws(random.bytes(32), "v"), "tails"
-            )
+            draws = keyed_draws(random.bytes(32), "v")
+            table = cell_table(TablePart(values, None), lattice, (10, 10), draws, "tails")
             tables = (GroupTables(group="all", tables=(table,)),)
             said = LatticeTables(scale=2.0, lower=0.0, groups=tables)
             self._payloads[f"{center:04d}"] = encode(Answer(k=10, aggregate=said))

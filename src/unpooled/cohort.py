@@ -98,6 +98,12 @@ class Selection:
     refusals: tuple[Refusal, ...]
     hidden: frozenset[str] = frozenset()  # groups whose number of missing values is not told
     left: Mapping[str, int] = field(default_factory=dict)  # values that its mean leaves others
+    policy_k: int = 0
+
+    @property
+    def ks(self) -> tuple[int, int]:
+        """The K by which values are rare: the policy's, and that in force."""
+        return self.policy_k, self.rule.k
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -134,7 +140,7 @@ def select(cohort: Cohort, question: CohortQuestion, policy: Policy) -> Selectio
     if not people and not refusals:
         raise RefusedQuestion(Reason.TOO_SMALL, limit=least)
     rule = Rule(k=k, zeros=policy.zero_cells)
-    return Selection(cohort, rule, people, tuple(refusals))
+    return Selection(cohort, rule, people, tuple(refusals), policy_k=policy.k)
 
 
 def withhold(selection: Selection, question: CohortQuestion, proposal: Proposal) -> Selection:

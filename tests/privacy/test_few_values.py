@@ -1,12 +1,31 @@
 """Few different values: means, SDs and ranks would be counts of single people."""
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
 
-from unpooled import Federation
+from unpooled import Federation, Variable
+from unpooled.center import Center
+from unpooled.cohort import Selection
 from unpooled.errors import RefusedError
+from unpooled.keys import CenterKey
 from unpooled.maths.mann_whitney import rank_statistics
+from unpooled.memory.proposal import Draft
+from unpooled.messages import (
+    AboutPeople,
+    GroupRanksQuestion,
+    LatticeQuestion,
+    LatticeTables,
+    Moments,
+    MomentsQuestion,
+    PowersQuestion,
+    RanksQuestion,
+    decode_answer,
+    encode,
+)
+from unpooled.policy import Policy
+from unpooled.sources import open_source
 
 
 def test_the_mean_of_two_values_is_a_count_and_is_withheld() -> None:
@@ -83,3 +102,45 @@ def test_ranks_never_decode_one_group_with_the_help_of_the_other() -> None:
     rows = pl.DataFrame({"v": [*x, *[0.0] * 37, *[1.0] * 3], "g": ["x"] * 120 + ["y"] * 40})
     result = Federation.local({"A": rows}).compare("v", by="g", method="all")
     assert [(r.center, r.reason) for r in result.refusals] == [("A", "few-values")]
+
+
+def group() -> list[float]:
+    """Of 1,000 people 12 have a 1, four values belong to 35 each, and seven people to nobody."""
+    many = np.repeat([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [841, 12, 35, 35, 35, 35])
+    return [*many, *np.linspace(6, 9, 7)]
+
+
+RAISED: dict[str, tuple[AboutPeople, int]] = {
+    "mean": (MomentsQuestion(variable="v"), 13),
+    "ranks": (RanksQuestion(variable="v", by="g", groups=("x", "y")), 13),
+    "group ranks": (GroupRanksQuestion(variable="v", by="g", groups=("x", "y")), 13),
+    "powers": (PowersQuestion(variable="v", where="g == 'x'", lambdas=(1.0,)), 36),
+    "a cell": (LatticeQuestion(variable="v", where="g == 'x'"), 36),
+}
+
+
+@pytest.mark.parametrize(("question", "raised"), RAISED.values(), ids=RAISED)
+def test_a_raised_k_tells_nothing_that_the_policy_withholds(
+    question: AboutPeople, raised: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attack: by a higher K more values are rare, so that the few who have one do not show."""
+    rows = pl.DataFrame({"v": group() * 2, "g": ["x"] * 1000 + ["y"] * 1000})
+    if isinstance(question, MomentsQuestion):
+        rows = rows.head(1000)
+
+    def told(k: int | None) -> bool:
+        key, variable = CenterKey.from_seed(1, "Porto"), Variable(lower=0.0, upper=9.0)
+        center = Center("Porto", open_source(rows), Policy(), key, {"v": variable})
+        asked = encode(msgspec.structs.replace(question, k=k))
+        said = decode_answer(center.answer(asked).payload).aggregate
+        if isinstance(said, Moments):
+            return said.moments[0].mean is not None
+        if isinstance(said, LatticeTables):
+            return said.groups[0].tables[0].means[-1] is not None
+        return said is not None
+
+    assert not told(None)
+    assert not told(raised)
+    monkeypatch.setattr(Selection, "ks", property(lambda own: (own.rule.k, own.rule.k)))
+    monkeypatch.setattr(Draft, "ks", property(lambda own: (own.k, own.k)))
+    assert told(raised)

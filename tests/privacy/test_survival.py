@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.survival_data import trial
 from unpooled import Federation, rules
 from unpooled import center as centers
+from unpooled.analyses import parallel
 from unpooled.analyses import survival as analysis
 from unpooled.analyses.asking import Request
 from unpooled.analyses.survival import OutcomeRequest
@@ -177,6 +178,8 @@ def test_mean_and_counts_of_two_possible_times_are_not_told(
 
     assert attack() is None
     monkeypatch.setattr(cutting, "told", lambda values, *_: (values.mean(), values.std()))
+    assert attack() is None  # the center looks again
+    monkeypatch.setattr(parallel, "_told", lambda moments, *_: tuple(moments.tolist()))
     assert ask(center(rows, moments="all"), question).refusals[0].reason is Reason.FAILED
     monkeypatch.setattr(rules, "judge_survival", lambda *_: None)
     assert attack() == pytest.approx(3)

@@ -45,7 +45,7 @@ METHODS = (*BY_CENTER, "table", "parallel")
 def summarise_ranks(selection: Selection) -> Ranks:
     """How the two groups compare, unless one takes so few values that it would tell on people."""
     x, y = selection.values()
-    telling = [telling_values(values, selection.rule.k) for values in (x, y)]
+    telling = [telling_values(values, *selection.ks) for values in (x, y)]
     if any(0 < values < SD_NEEDS for values in telling):
         raise RefusedQuestion(Reason.FEW_VALUES)
     ranks = rank_statistics(x, y)

@@ -41,7 +41,7 @@ def _group_moments(
     moments = MeanSD.of(values)
     (size,) = selection.cohort.sizes([group])
     missing, hidden = size.missing, group in selection.hidden
-    telling = fewest(telling_values(values, rule.k), selection.left.get(group, 0))
+    telling = fewest(telling_values(values, *selection.ks), selection.left.get(group, 0))
     return GroupMoments(
         group=group,
         n=moments.n,

@@ -63,7 +63,7 @@ METHODS = (*KRUSKAL, "table")
 def telling_groups(selection: Selection, question: GroupRanksQuestion) -> Selection:
     """The groups without those that take so few values that ranks would tell on people."""
     values = dict(zip(selection.groups, selection.values(), strict=True))
-    few = {g for g, own in values.items() if 0 < telling_values(own, selection.rule.k) < SD_NEEDS}
+    few = {g for g, own in values.items() if 0 < telling_values(own, *selection.ks) < SD_NEEDS}
     named = question.groups is not None  # a group that nobody named stays unnamed
     refusals = [Refusal(reason=Reason.FEW_VALUES, name=g if named else None) for g in sorted(few)]
     people = {group: n for group, n in selection.people.items() if group not in few}
@@ -74,7 +74,7 @@ def summarise_group_ranks(selection: Selection, ordered: bool) -> GroupRanks:
     """How each two groups compare, and the variances of the ranks of all of them."""
     values = dict(zip(selection.groups, selection.values(), strict=True))
     groups = tuple(
-        RankedGroup(group=group, n=len(own), values=telling_values(own, selection.rule.k))
+        RankedGroup(group=group, n=len(own), values=telling_values(own, *selection.ks))
         for group, own in values.items()
     )
     tied = tied_people(list(values.values()))

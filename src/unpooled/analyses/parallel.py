@@ -49,14 +49,14 @@ def summarise_lattice(
     facts = center_facts(selection, question.variable, policy)
     lattice = selection.cohort.declared.lattice(*facts)
     told = moments_in_force(question, policy)
-    k = selection.rule.k
     return LatticeTables(
         scale=facts.scale,
         groups=tuple(
             GroupTables(
                 group=group,
                 tables=tuple(
-                    cell_table(part, lattice, k, draws, told, coarser) for part in parts[group]
+                    cell_table(part, lattice, selection.ks, draws, told, coarser)
+                    for part in parts[group]
                 ),
             )
             for group in selection.groups
@@ -70,14 +70,14 @@ def summarise_lattice(
 def cell_table(
     part: TablePart,
     lattice: Lattice,
-    k: int,
+    ks: tuple[int, int],
     draws: Draws,
     moments: CellMoments,
     coarser: int = 1,
     cut: Cut = lattice_table,
 ) -> CellTable:
     """The table of a part, with what the gate needs to judge it."""
-    values = part.values
+    values, k = part.values, max(ks)
     if coarser == ONE_CELL:  # the mean may be what must not be told
         part, moments = replace(part, edges=np.zeros(0)), "none"
     if part.edges is not None:
@@ -90,15 +90,15 @@ def cell_table(
     judged = telling_cells(table.edges, lattice.step, moments).tolist()
     people = np.split(values, np.cumsum(table.counts)[:-1])
     telling = tuple(
-        telling_values(p, k) if j else None for p, j in zip(people, judged, strict=True)
+        telling_values(p, *ks) if j else None for p, j in zip(people, judged, strict=True)
     )
     scale = lattice.open_scale(table.edges)
     scaled = (scale.at(i).forth(p) for i, p in enumerate(people))
     return CellTable(
         edges=tuple(table.edges.tolist()),
         counts=tuple(table.counts.tolist()),
-        means=_or_none(table.means),
-        sds=_or_none(table.sds),
+        means=_told(table.means, telling, MEAN_NEEDS),
+        sds=_told(table.sds, telling, SD_NEEDS),
         values=telling,
         dominated=tuple(map(_one_carries_it, scaled, telling)),
     )
@@ -111,8 +111,14 @@ def _one_carries_it(people: FloatArray, telling: int | None) -> bool | None:
     return not 0 < telling < SD_NEEDS and dominated(people)
 
 
-def _or_none(values: FloatArray) -> tuple[float | None, ...]:
-    return tuple(None if isnan(value) else value for value in values.tolist())
+def _told(
+    moments: FloatArray, telling: Iterable[int | None], needed: int
+) -> tuple[float | None, ...]:
+    """The moments of cells with enough values, whichever K is asked."""
+    return tuple(
+        None if isnan(moment) or 0 < (values or 0) < needed else moment
+        for moment, values in zip(moments.tolist(), telling, strict=True)
+    )
 
 
 # --- at the coordinator ------------------------------------------------------------------------

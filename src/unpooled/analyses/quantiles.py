@@ -33,6 +33,7 @@ from unpooled.maths.yeo_johnson import (
     power_moments,
     round_moments,
 )
+from unpooled.memory.remainders import fewest
 from unpooled.messages import (
     EVERYBODY,
     GroupLoss,
@@ -76,7 +77,7 @@ def summarise_powers(question: PowersQuestion, selection: Selection, policy: Pol
     told = []
     for group, values in zip(selection.groups, selection.values(), strict=True):
         named = None if question.by is None or question.groups is None else group
-        refused = refuse_powers(values, selection.rule.k, len(question.lambdas))
+        refused = refuse_powers(values, selection.ks, len(question.lambdas))
         if refused is not None:
             raise RefusedQuestion(refused.reason, named, refused.limit)
         moments = power_moments(values, question.lambdas)
@@ -86,8 +87,8 @@ def summarise_powers(question: PowersQuestion, selection: Selection, policy: Pol
             GroupPowers(
                 group=group,
                 n=moments.n,
-                values=telling_values(values, selection.rule.k),
-                rare=Rare.of(values, selection.rule.k).people,
+                values=telling_values(values, *selection.ks),
+                rare=_rare_people(values, selection.ks),
                 log_sum=moments.log_sum,
                 means=tuple(moments.mean.tolist()),
                 variances=tuple(moments.variance.tolist()),
@@ -96,14 +97,18 @@ def summarise_powers(question: PowersQuestion, selection: Selection, policy: Pol
     return Powers(groups=tuple(told))
 
 
-def refuse_powers(values: FloatArray, k: int, powers: int) -> Refusal | None:
+def refuse_powers(values: FloatArray, ks: Sequence[int], powers: int) -> Refusal | None:
     """Why a center does not tell so many powers of a group; None where it does."""
-    needed, rare = people_for_powers(k, powers), Rare.of(values, k).people
-    if len(values) < needed or 0 < rare < needed:
+    needed = people_for_powers(max(ks), powers)
+    if len(values) < needed or 0 < _rare_people(values, ks) < needed:
         return Refusal(reason=Reason.TOO_MANY_POWERS, limit=needed)
-    if 0 < telling_values(values, k) < SD_NEEDS:
+    if 0 < telling_values(values, *ks) < SD_NEEDS:
         return Refusal(reason=Reason.FEW_VALUES)
     return None
+
+
+def _rare_people(values: FloatArray, ks: Sequence[int]) -> int:
+    return fewest(*(Rare.of(values, k).people for k in ks))
 
 
 def summarise_losses(question: LossQuestion, selection: Selection, policy: Policy) -> Losses:

@@ -52,7 +52,7 @@ def summarise_survival(
     zeros = empty_status_told(question, policy)
     declared = selection.cohort.declared
     lattice = declared.follow_up_lattice(facts.scale, question.horizon, facts.resolution)
-    cutter = _Cutter(lattice, selection.rule.k, draws, policy.moments)
+    cutter = _Cutter(lattice, selection.ks, draws, policy.moments)
     return SurvivalTables(
         scale=facts.scale,
         groups=tuple(
@@ -68,16 +68,22 @@ class _Cutter:
     """Cuts sorted times into cells."""
 
     lattice: Lattice
-    k: int
+    ks: tuple[int, int]
     draws: Draws
     moments: CellMoments
+
+    @property
+    def k(self) -> int:
+        """How many people a cell needs."""
+        return max(self.ks)
 
     def cells(self, times: FloatArray) -> tuple[CellTable, ...]:
         """One table; none where there is nobody."""
         if not len(times):
             return ()
         part = TablePart(times, None)
-        return (cell_table(part, self.lattice, self.k, self.draws, self.moments, cut=status_table),)
+        draws, told = self.draws, self.moments
+        return (cell_table(part, self.lattice, self.ks, draws, told, cut=status_table),)
 
 
 def _statuses(

@@ -148,12 +148,13 @@ def _sharing(values: FloatArray) -> Iterator[IntArray]:
     yield np.array([len(values) - began])
 
 
-def telling_values(values: FloatArray, k: int) -> int:
+def telling_values(values: FloatArray, *ks: int) -> int:
     """How many different values a sorted group takes, if some belong to fewer than K people.
 
     0 when every value belongs to at least K people: then even the full table may be told. 1 when
     fewer than K people have such values: any sum would speak for them alone. 8 stands for 8
-    or more.
+    or more. Of several K, the one that lets out least counts: among more people whose values are
+    rare by a raised K, the few who are rare by the policy's would not be seen.
 
     Examples
     --------
@@ -161,11 +162,14 @@ def telling_values(values: FloatArray, k: int) -> int:
     (8, 1)
     >>> telling_values(np.repeat([0.0, 1.0], [6, 7]), 10)
     2
+    >>> rare = np.repeat([0.0, 1.0, 2.0], [90, 12, 3])
+    >>> telling_values(rare, 13), telling_values(rare, 10, 13)
+    (3, 1)
     """
-    rare = Rare.of(values, k)
-    if not rare.people:
+    rare = {k: Rare.of(values, k).people for k in ks}
+    if not any(rare.values()):
         return 0
-    if rare.people < k:
+    if any(0 < people < k for k, people in rare.items()):
         return 1
     different = 1 + large.count(np.not_equal, values[1:], values[:-1])
     return min(different, SD_NEEDS)

@@ -14,7 +14,7 @@ from unpooled.maths import large
 from unpooled.maths.arrays import BoolArray
 from unpooled.maths.moments import Rare
 from unpooled.memory.history import History, WouldDiffer
-from unpooled.memory.remainders import remainders, same_people, sorted_values
+from unpooled.memory.remainders import Ks, remainders, same_people, sorted_values
 from unpooled.memory.tables import Values
 from unpooled.policy import people_for_powers
 
@@ -50,7 +50,7 @@ def merged(told: Sequence[Powered], new: Iterable[Powered]) -> tuple[Powered, ..
     return tuple(found)
 
 
-def check_powers(told: Sequence[Powered], new: Powered, k: int, values: Values) -> None:
+def check_powers(told: Sequence[Powered], new: Powered, ks: Ks, values: Values) -> None:
     """Raise WouldDiffer where a difference from what was told would speak for too few people.
 
     The λ of all sets that share people, directly or through others, are counted together.
@@ -59,12 +59,13 @@ def check_powers(told: Sequence[Powered], new: Powered, k: int, values: Values) 
     if not near or any(known.tells_all_of(new) for known in near):
         return  # judged alone by rule 10, or nothing new
     lambdas = new.lambdas.union(*(known.lambdas for known in near))
-    needed = people_for_powers(k, len(lambdas))
+    needed = people_for_powers(max(ks), len(lambdas))
     history = History.empty(len(new.people), needed)
     for known in (*near, new):
         history = history.tell(known.people, needed, open_base=True, repeats=True)
     for people in (new.people, *remainders([known.people for known in near], new.people)):
-        if 0 < Rare.of(sorted_values(values, people), k).people < needed:
+        own = sorted_values(values, people)
+        if any(0 < Rare.of(own, k).people < needed for k in ks):
             raise WouldDiffer
 
 

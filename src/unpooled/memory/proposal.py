@@ -16,6 +16,7 @@ from unpooled.memory.definition import Words, condition, definition
 from unpooled.memory.history import History, WouldDiffer
 from unpooled.memory.powers import Powered, check_powers, merged
 from unpooled.memory.remainders import (
+    Ks,
     Summed,
     few_values,
     fewest,
@@ -104,9 +105,9 @@ class Draft:
     def tell_powers(self, people: BoolArray, lambdas: Sequence[float]) -> "Draft":
         """The draft with the moments of a set at some λ; raises WouldDiffer."""
         new = Powered(people, frozenset(lambdas))
-        check_powers(merged(self.before.powers, self.powers), new, self.k, self.values)
-        judged_alone = 0 < telling_values(sorted_values(self.values, people), self.k) < SD_NEEDS
-        if not judged_alone and values_left(self.summed, people, self.k, self.values):
+        check_powers(merged(self.before.powers, self.powers), new, self.ks, self.values)
+        judged_alone = 0 < telling_values(sorted_values(self.values, people), *self.ks) < SD_NEEDS
+        if not judged_alone and values_left(self.summed, people, self.ks, self.values):
             raise WouldDiffer
         return replace(self, powers=(*self.powers, new))
 
@@ -117,12 +118,17 @@ class Draft:
 
     def tell_ranks(self, people: BoolArray) -> "Draft":
         """The draft with a set ranked against others; raises WouldDiffer."""
-        return self._tell_sum(people) if few_values(self.values, people, self.k) else self
+        return self._tell_sum(people) if few_values(self.values, people, self.ks) else self
 
     def _tell_sum(self, people: BoolArray) -> "Draft":
-        if values_left(self.summed, people, self.k, self.values):
+        if values_left(self.summed, people, self.ks, self.values):
             raise WouldDiffer
         return replace(self, sums=(*self.sums, Summed(people, 0)))
+
+    @property
+    def ks(self) -> Ks:
+        """The K by which values are rare."""
+        return self.before.history.k, self.k
 
     @property
     def summed(self) -> list[Summed]:
@@ -291,13 +297,13 @@ def _tell_groups(draft: Draft, people: Mapping[str, BoolArray], table: int | Non
 
 def _values_left(found: Proposal) -> dict[str, int]:
     """For each group, how many values its mean would leave to those beside its people."""
-    k, values = found.draft.k, found.draft.values
+    ks, values = found.draft.ks, found.draft.values
     told, left = found.draft.summed, dict[str, int]()
     if not told:
         return left
     for group, people in found.people.items():
-        left[group] = values_left(told, people, k, values)
-        own = telling_values(sorted_values(values, people), k)
+        left[group] = values_left(told, people, ks, values)
+        own = telling_values(sorted_values(values, people), *ks)
         told.append(Summed(people, fewest(left[group], own)))
     return left
 

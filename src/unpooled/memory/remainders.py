@@ -19,6 +19,7 @@ from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 from unpooled.memory.tables import Cells, Values
 
 Bits = npt.NDArray[np.uint8]  # a set, eight people in a byte: fast to compare
+Ks = tuple[int, int]  # the policy's K, and that in force
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,15 @@ class Summed:
         return Summed(np.pad(self.people, (0, more)), self.values) if more else self
 
 
-def fewest(some: int, others: int) -> int:
-    """The fewer of two numbers of values; 0 stands for no limit.
+def fewest(*numbers: int) -> int:
+    """The fewest of some numbers of values; 0 stands for no limit.
 
     Examples
     --------
     >>> fewest(0, 0), fewest(0, 1), fewest(8, 2)
     (0, 1, 2)
     """
-    return min(filter(None, (some, others)), default=0)
+    return min(filter(None, numbers), default=0)
 
 
 def with_more(told: Sequence[Summed], new: Iterable[Summed]) -> tuple[Summed, ...]:
@@ -63,7 +64,7 @@ def with_more(told: Sequence[Summed], new: Iterable[Summed]) -> tuple[Summed, ..
     return tuple(found)
 
 
-def values_left(told: Sequence[Summed], new: BoolArray, k: int, values: Values) -> int:
+def values_left(told: Sequence[Summed], new: BoolArray, ks: Ks, values: Values) -> int:
     """The fewest values of a remainder, where they are too few for what was told; else 0.
 
     The same people again are told of as before.
@@ -73,11 +74,11 @@ def values_left(told: Sequence[Summed], new: BoolArray, k: int, values: Values) 
             return 0 if known.tells(SD_NEEDS) else known.values
     means = [known.people for known in told if known.tells(MEAN_NEEDS)]
     spreads = [known.people for known in told if known.tells(SD_NEEDS)]
-    left = _fewest_left(means, new, k, values)
+    left = _fewest_left(means, new, ks, values)
     if 0 < left < MEAN_NEEDS:
         return left
     if len(spreads) < len(means):
-        left = _fewest_left(spreads, new, k, values)
+        left = _fewest_left(spreads, new, ks, values)
     return max(left, MEAN_NEEDS) if 0 < left < SD_NEEDS else 0
 
 
@@ -86,11 +87,11 @@ def same_people(some: BoolArray, others: BoolArray) -> bool:
     return not large.count(np.not_equal, some, others)
 
 
-def _fewest_left(told: Sequence[BoolArray], new: BoolArray, k: int, values: Values) -> int:
+def _fewest_left(told: Sequence[BoolArray], new: BoolArray, ks: Ks, values: Values) -> int:
     """The fewest values of all remainders; 0 where each belongs to many people."""
     found = 0
     for people in remainders(told, new):
-        found = fewest(found, telling_values(sorted_values(values, people), k))
+        found = fewest(found, telling_values(sorted_values(values, people), *ks))
     return found
 
 
@@ -124,14 +125,14 @@ def plain(values: Values, people: BoolArray, cells: Cells, k: int) -> BoolArray 
     return large.mapped(bool, lambda own, value: own & np.isin(value, common), people, values())
 
 
-def few_values(values: Values, people: BoolArray, k: int) -> bool:
+def few_values(values: Values, people: BoolArray, ks: Ks) -> bool:
     """Whether ranks may be told of these people, and tell how many of them have which value."""
     own = large.chosen(values(), people)
     if len(np.unique(own[: SD_NEEDS**2])) >= SD_NEEDS:
         return False  # as with most variables, which then need not be sorted
     large.sort(own)
     different = 1 + large.count(np.not_equal, own[1:], own[:-1])
-    return different < SD_NEEDS and telling_values(own, k) == 0
+    return different < SD_NEEDS and telling_values(own, *ks) == 0
 
 
 def sorted_values(values: Values, people: BoolArray) -> FloatArray:

@@ -87,7 +87,7 @@ class Federated:
         fewest = min(len(center[0]) for center in self.everybody)
         if not self._tied and fewest >= people_for_powers(self.rule.k, powers):
             return self.pooled[0]  # nobody refuses
-        told = [c for c in self.everybody if refuse_powers(c[0], self.rule.k, powers) is None]
+        told = [c for c in self.everybody if refuse_powers(c[0], [self.rule.k], powers) is None]
         if not told:
             raise NoAnswer(f"no center has the people for {powers} powers")
         return _pool(told)[0]
