@@ -277,6 +277,32 @@ def test_tables_are_read_as_their_center_means_them(analyst: Variable) -> None:
     assert [q.estimate for q in quantiles(fed, "v", P).quantiles] == same
 
 
+def spread(values: FloatArray, declared: Variable) -> Federation:
+    frames = {name: pl.DataFrame({"v": own}) for name, own in zip("AB", values, strict=True)}
+    return Federation.local(frames, variables={"v": declared}, seed=1)
+
+
+def test_a_false_resolution_is_refused_and_a_fine_one_is_not() -> None:
+    """Of continuous values the median was 4 (4 to 4); of whole numbers quartiles were 7.7, 15.4."""
+    exact = np.random.default_rng(3).gamma(4, 1, (2, 200))
+    whole = np.round(3 * exact)
+    for values, false in ((exact, 1.0), (exact, 0.01), (whole, 0.7), (whole, 2.0)):
+        with pytest.raises(RefusedError, match="between the multiples of the resolution"):
+            quantiles(spread(values, Variable(resolution=false)), "v", P)
+    few = whole.copy()
+    few[:, :9] += 0.5  # fewer than K at each center
+    for values, true in ((whole, 1.0), (whole, 0.1), (whole / 7, 1 / 7), (few, 1.0)):
+        assert quantiles(spread(values, Variable(resolution=true)), "v", P).quantiles
+
+
+def test_a_resolution_that_an_analyst_alone_declares_is_not_believed() -> None:
+    """No center checked it: the median of continuous values was 4 (4 to 4)."""
+    fed = spread(np.random.default_rng(3).gamma(4, 1, (2, 200)), Variable())
+    same = quantiles(fed, "v", P).quantiles
+    fed._variables = {"v": Variable(resolution=1)}
+    assert quantiles(fed, "v", P).quantiles == same
+
+
 @pytest.mark.parametrize("values", [(3.0, 3.0), (3.0, 4.0)])
 def test_a_column_of_one_value_has_quantiles(values: tuple[float, float]) -> None:
     frame = pl.DataFrame({"v": np.repeat(values, 60), "h": np.repeat(["A", "B"], 60)})

@@ -219,3 +219,31 @@ def test_people_decide_on_the_resolution_and_not_their_rows() -> None:
     source = open_source(rows)
     assert source.resolution("v", [1.0, 0.5], 10, "who") == 1.0
     assert source.resolution("v", [1.0, 0.5], 10) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("values", "resolution", "off"),
+    [
+        ([0.3, 0.7, 1.1, -0.9, 0.1 + 0.2], 0.1, 0),
+        ([0.3, 0.35, None, float("nan")], 0.1, 1),
+        ([n / 7 for n in range(500)], 1 / 7, 0),
+        ([float(np.float32(n / 10)) for n in range(2000)], 0.1, 0),  # once of single precision
+        ([1e6 + n / 10 for n in range(10)], 1.0, 7),  # single precision leaves .12 of a unit
+        ([1e15, 1e300, -1e300, 1e-300], 1e-9, 0),  # digits cannot tell
+        ([1.5, 2.0], 1e-320, 0),
+        ([0, 1, 2, 3], 2, 2),
+    ],
+)
+def test_those_are_counted_who_are_surely_off_a_grid(
+    values: list[float | None], resolution: float, off: int
+) -> None:
+    source = open_source(pl.DataFrame({"v": values}, strict=False))
+    assert source.off_grid("v", resolution) == off
+
+
+def test_people_are_off_a_grid_by_a_row_or_by_their_mean() -> None:
+    rows = pl.DataFrame({"v": [1.0, 2.0, 1.0, 3.0, 0.5, 1.5], "who": [1, 1, 2, 2, 3, 3]})
+    source = open_source(rows)
+    assert source.off_grid("v", 1.0) == 2
+    assert source.off_grid("v", 1.0, "who") == 1
+    assert source.off_grid("v", 1.0, "who", means=True) == 2

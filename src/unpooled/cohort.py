@@ -196,6 +196,7 @@ def find_cohort(
     selected = _parse(question)
     _check_names(source, question, policy, selected)
     _check_values(source, question.variable, declared)
+    _check_resolution(source, question.variable, declared, policy)
     _check_people(source, question.by, policy)
     condition, parameters = _condition(source, selected)
     number = f"nullif(CAST({quote(question.variable)} AS DOUBLE), 'NaN'::DOUBLE)"
@@ -274,6 +275,19 @@ def _check_values(source: Source, variable: str, declared: Variable) -> None:
         raise RefusedQuestion(Reason.NOT_FINITE)
     if (lower is not None and least < lower) or (upper is not None and most > upper):
         raise RefusedQuestion(Reason.OUTSIDE_LIMITS)
+
+
+def _check_resolution(source: Source, variable: str, declared: Variable, policy: Policy) -> None:
+    """Refuse where K people have values between its multiples; of fewer nothing shows.
+
+    All rows and the policy's own K say so: no choice of people and no question moves it.
+    """
+    if declared.resolution is None:
+        return
+    means = policy.per_person == "mean"
+    off = source.off_grid(variable, declared.resolution, policy.person, means=means)
+    if off >= policy.k:
+        raise RefusedQuestion(Reason.OFF_RESOLUTION)
 
 
 def _condition(source: Source, selected: where.Condition | None) -> tuple[str, tuple[object, ...]]:

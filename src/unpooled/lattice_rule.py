@@ -1,12 +1,12 @@
 """The gate's rule for tables on a public lattice."""
 
 from itertools import pairwise
-from math import isfinite, ulp
+from math import isfinite
 
 import numpy as np
 
 from unpooled.errors import GateError
-from unpooled.maths.lattice import Lattice, nice_number, usual_resolutions
+from unpooled.maths.lattice import Lattice, is_multiple, nice_number, usual_resolutions
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
 from unpooled.maths.telling import nowhere, rounding, telling_cells
 from unpooled.messages import (
@@ -188,11 +188,5 @@ def _judge_rounding(table: CellTable, lattice: Lattice) -> None:
             raise GateError("a standard deviation must be that of a cell, on a scale that ends")
         halves = 2 if sd == unit[cell] / 2 else 1  # what an SD below half a unit is told as
         for value, origin, parts in ((mean, start[cell], 1), (sd, 0.0, halves)):
-            if value is not None and not _whole(value, origin, unit[cell] / parts):
+            if value is not None and not is_multiple(value, unit[cell] / parts, origin):
                 raise GateError("moments must be rounded to a part of the cell's width")
-
-
-def _whole(value: float, origin: float, unit: float) -> bool:
-    """Whether so many units lie between the two, as far as numbers of their size can tell."""
-    ratio, last_digit = (value - origin) / unit, max(ulp(value), ulp(origin)) / unit
-    return abs(ratio - round(ratio)) < 1e-6 + 2 * last_digit

@@ -69,6 +69,7 @@ class Source:
         self._extremes: dict[str, tuple[Any, ...]] = {}
         self._spreads: dict[tuple[str, int], float] = {}
         self._resolutions: dict[tuple[object, ...], float | None] = {}
+        self._off_grid: dict[tuple[object, ...], int] = {}
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         self._filled: dict[str, int] = {}
         self._varying: dict[tuple[str, str], bool] = {}
@@ -207,11 +208,8 @@ class Source:
         """
         key = (variable, tuple(usual), least, person)
         if key not in self._resolutions:
-            value = f"nullif(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"
-            who = "1" if person is None else quote(person)
-            rows = f"SELECT {value} AS v, {who} AS who FROM {self.relation}"
+            rows, people = self._owned(variable, person)
             some = f"SELECT * FROM ({rows}) WHERE v IS NOT NULL LIMIT {_SOME_ROWS}"
-            people = "*" if person is None else "DISTINCT who"
             digit = _SINGLE if variable in self._single else _DOUBLE
             off = [(r, f"count({people}) FILTER ({_no_multiple(r, digit)})") for r in usual]
             for looked_at in (some, rows):  # after some rows of most columns none is left
@@ -220,6 +218,26 @@ class Source:
                     off = [told for told, n in zip(off, counted[0], strict=True) if n < least]
             self._resolutions[key] = off[0][0] if off else None
         return self._resolutions[key]
+
+    def off_grid(
+        self, variable: str, resolution: float, person: str | None = None, *, means: bool = False
+    ) -> int:
+        """How many people have a value that is surely no multiple, or with `means` their mean."""
+        key = (variable, resolution, person, means)
+        if key not in self._off_grid:
+            rows, people = self._owned(variable, person)
+            if means:
+                rows += f" UNION ALL SELECT avg(v), who FROM ({rows}) GROUP BY who"
+            counted = f"count({people}) FILTER ({_surely_off(resolution)})"
+            self._off_grid[key] = self.rows(f"SELECT {counted} FROM ({rows})")[0][0]
+        return self._off_grid[key]
+
+    def _owned(self, variable: str, person: str | None) -> tuple[str, str]:
+        """SQL for values v and whose they are, and for what to count there: people."""
+        value = f"nullif(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"
+        who = "1" if person is None else quote(person)
+        people = "*" if person is None else "DISTINCT who"
+        return f"SELECT {value} AS v, {who} AS who FROM {self.relation}", people
 
     def _quartiles(self, column: str) -> tuple[float, float]:
         """The quartiles of the values v of a query, to a part of their distance.
@@ -267,10 +285,21 @@ class Source:
 
 
 def _no_multiple(resolution: float, digit: float) -> str:
-    """SQL for whether v is no multiple, as far as its digits tell."""
-    ratio, unclear = f"(v / {resolution!r})", f"{digit!r} * abs(v / {resolution!r})"
-    near = f"abs({ratio} - round({ratio})) < greatest({WHOLE!r}, {unclear})"
+    """SQL for whether v is no multiple, or its digits do not tell."""
+    near, unclear = _near(resolution, digit)
     return f"NOT ({near} AND {unclear} < {_UNCLEAR!r})"
+
+
+def _surely_off(resolution: float) -> str:
+    """SQL for whether v is no multiple, also if it was once stored in single precision."""
+    near, unclear = _near(resolution, _SINGLE)
+    return f"NOT {near} AND {unclear} < 0.5"
+
+
+def _near(resolution: float, digit: float) -> tuple[str, str]:
+    """SQL for whether v is as near to a multiple as its digits tell, and for what they leave."""
+    ratio, unclear = f"(v / {resolution!r})", f"{digit!r} * abs(v / {resolution!r})"
+    return f"(abs({ratio} - round({ratio})) < greatest({WHOLE!r}, {unclear}))", unclear
 
 
 def _kind(sql_type: str) -> Kind:

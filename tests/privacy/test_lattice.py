@@ -15,7 +15,7 @@ from unpooled.keys import CenterKey
 from unpooled.maths import cutting, telling
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cutting import lattice_table
-from unpooled.maths.lattice import Lattice, LatticeTable, nice_number, public_lattice
+from unpooled.maths.lattice import Lattice, LatticeTable, is_multiple, nice_number, public_lattice
 from unpooled.maths.open_cells import OpenScale
 from unpooled.messages import (
     Answer,
@@ -209,5 +209,5 @@ def test_inner_moments_stay_unless_the_policy_tells_them() -> None:
 def test_unrounded_moments_are_seen_far_from_zero_too(away: float) -> None:
     """Of units of 1/1024 a third is told from a whole one, as far as numbers there have digits."""
     unit = 2.0**-10
-    assert lattice_rule._whole(away + 7 * unit, away, unit)
-    assert not lattice_rule._whole(away + 7 * unit + unit / 3, away, unit)
+    assert is_multiple(away + 7 * unit, unit, away)
+    assert not is_multiple(away + 7 * unit + unit / 3, unit, away)

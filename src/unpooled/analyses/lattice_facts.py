@@ -12,7 +12,6 @@ from unpooled.cohort import Selection
 from unpooled.maths.lattice import is_multiple, nice_number, usual_resolutions
 from unpooled.messages import LatticeTables, SurvivalTables
 from unpooled.policy import Policy
-from unpooled.variables import Variable
 
 _MANY = 5  # K people: of 50, 41 are even by chance in three of a million columns
 _NORMAL = 1.349  # the middle half of a normal distribution, in standard deviations
@@ -51,17 +50,14 @@ def _scale(spread: float) -> float:
     return nice_number(spread / _NORMAL) if spread > 0 else 1.0
 
 
-def common_facts(
-    said: Sequence[LatticeTables | SurvivalTables], declared: Variable
-) -> LatticeFacts:
+def common_facts(said: Sequence[LatticeTables | SurvivalTables]) -> LatticeFacts:
     """The finest scale of all, and the coarsest number of which everybody's values are multiples.
 
-    A center that found none is believed to have the one that the analyst declared.
+    What an analyst alone declares, and no center checked, is not believed.
     """
     scale = min(tables.scale for tables in said)
-    told = [tables.resolution or declared.resolution for tables in said]
-    numbers = [number for number in told if number is not None]
-    if len(numbers) < len(told):
+    numbers = [tables.resolution for tables in said if tables.resolution is not None]
+    if len(numbers) < len(said):
         return LatticeFacts(scale, None)
     finest = min(numbers)
     for number in (finest, *usual_resolutions(finest)):

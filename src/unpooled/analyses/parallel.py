@@ -199,7 +199,7 @@ def _common_lattice(
     said: Sequence[LatticeTables], declared: Variable, tables: Sequence[LatticeTable]
 ) -> Lattice:
     """One for all centers: with the loosest limits, and a resolution unless values are exact."""
-    facts = common_facts(said, declared)
+    facts = common_facts(said)
     exact = all((table.sds == 0).all() for table in tables)
     lowers = [one.lower for one in said if one.lower is not None]
     uppers = [one.upper for one in said if one.upper is not None]

@@ -173,7 +173,7 @@ def ask_arms(coordinator: Coordinator, asked: OutcomeRequest, declared: Variable
     arms, readable = _arms(coordinator.link.centers, told, declared, horizon, refusals)
     if not arms:
         check_answered(coordinator, asked.request, told, [])
-    facts = common_facts(readable, declared)
+    facts = common_facts(readable)
     lattice = _follow_up_lattice(facts.scale, facts.resolution, horizon, declared)
     named = asked.request.groups or (EVERYBODY,)
     return ToldArms(

@@ -169,16 +169,16 @@ def usual_resolutions(scale: float) -> list[float]:
     return [number for number in usual if coarsest >= number >= 0.999e-3 * coarsest]
 
 
-def is_multiple(value: float, resolution: float) -> bool:
-    """Whether a number is a whole multiple, as far as its digits tell.
+def is_multiple(value: float, unit: float, origin: float = 0.0) -> bool:
+    """Whether so many units lie between value and origin, as far as their digits tell.
 
     Examples
     --------
     >>> is_multiple(0.3, 0.1), is_multiple(0.35, 0.1), is_multiple(1.7e308, 0.1)
     (True, False, False)
     """
-    ratio = value / resolution
-    return math.isfinite(ratio) and abs(ratio - round(ratio)) < WHOLE
+    ratio, digit = (value - origin) / unit, max(math.ulp(value), math.ulp(origin)) / unit
+    return math.isfinite(ratio) and abs(ratio - round(ratio)) < WHOLE + 2 * digit
 
 
 def nearest_multiples(values: FloatArray, resolution: float) -> FloatArray:

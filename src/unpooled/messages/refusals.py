@@ -28,6 +28,7 @@ class Reason(StrEnum):
     LOSS_OFF = "loss-off"
     NO_LIMITS = "no-limits"
     OUTSIDE_LIMITS = "outside-limits"
+    OFF_RESOLUTION = "off-resolution"
     UNREADABLE_QUESTION = "unreadable-question"
     UNREADABLE_ANSWER = "unreadable-answer"
     FAILED = "failed"
@@ -87,6 +88,10 @@ RULES: dict[Reason, str] = {
     ),
     Reason.NO_LIMITS: "no natural limits are declared for the variable",
     Reason.OUTSIDE_LIMITS: "values lie outside the limits that are declared for the variable",
+    Reason.OFF_RESOLUTION: (
+        "people have values between the multiples of the resolution that is declared for the "
+        "variable"
+    ),
     Reason.UNREADABLE_QUESTION: "the question could not be read",
     Reason.UNREADABLE_ANSWER: "the center's answer could not be read",
     Reason.FAILED: "the center could not answer; its own log says why",
