@@ -295,6 +295,16 @@ def test_a_false_resolution_is_refused_and_a_fine_one_is_not() -> None:
         assert quantiles(spread(values, Variable(resolution=true)), "v", P).quantiles
 
 
+@pytest.mark.parametrize("declared", [Variable(), Variable(resolution=1e7)])
+def test_a_resolution_may_be_large(declared: Variable) -> None:
+    """Cells per liter, in tens of millions: 1 was taken for a multiple, and divided by 0."""
+    cells = 1e7 * np.round(np.random.default_rng(3).normal(700, 20, (2, 200)))
+    found = quantiles(spread(cells, declared), "v", P).quantiles
+    median = np.quantile(cells, 0.5, method="inverted_cdf")
+    assert abs((found[2].estimate or 0) - median) <= 3e7
+    assert all((q.estimate or 1) % 1e7 == 0 for q in found)
+
+
 def test_a_resolution_that_an_analyst_alone_declares_is_not_believed() -> None:
     """No center checked it: the median of continuous values was 4 (4 to 4)."""
     fed = spread(np.random.default_rng(3).gamma(4, 1, (2, 200)), Variable())

@@ -232,6 +232,8 @@ def test_people_decide_on_the_resolution_and_not_their_rows() -> None:
         ([1e15, 1e300, -1e300, 1e-300], 1e-9, 0),  # digits cannot tell
         ([1.5, 2.0], 1e-320, 0),
         ([0, 1, 2, 3], 2, 2),
+        ([0.1 + 0.2 - 0.3, 0.0], 0.1, 0),
+        ([5.3, 7.0], 1e7, 2),  # 10⁹ cells per liter, where cells were declared
     ],
 )
 def test_those_are_counted_who_are_surely_off_a_grid(

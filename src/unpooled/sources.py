@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _BINS, _FINE_ENOUGH = 1024, 32  # bins to find quartiles in; bins that must lie between them
 _SOME_ROWS = 1000  # that are looked at first
 _SINGLE, _DOUBLE = 2.0**-23, 2.0**-52  # the last digit of 1, in the precision of a column
+_ZERO = 1e-10  # so many units are 0 but for rounding; more are a value in another unit
 _UNCLEAR = 0.05  # where digits tell less than this part of a unit, nothing is a multiple
 
 Column = np.ndarray[tuple[int, ...], np.dtype[Any]]
@@ -293,7 +294,8 @@ def _no_multiple(resolution: float, digit: float) -> str:
 def _surely_off(resolution: float) -> str:
     """SQL for whether v is no multiple, also if it was once stored in single precision."""
     near, unclear = _near(resolution, _SINGLE)
-    return f"NOT {near} AND {unclear} < 0.5"
+    small = f"abs(v / {resolution!r}) BETWEEN {_ZERO!r} AND {WHOLE!r}"
+    return f"({small}) OR (NOT {near} AND {unclear} < 0.5)"
 
 
 def _near(resolution: float, digit: float) -> tuple[str, str]:

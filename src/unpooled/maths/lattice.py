@@ -190,7 +190,7 @@ def nearest_multiples(values: FloatArray, resolution: float) -> FloatArray:
     (array([0.95]), 0.9500000000000001)
     """
     whole = np.round(values / resolution) + 0.0  # no -0.0
-    if is_multiple(1.0, resolution):
+    if resolution < 1 and is_multiple(1.0, resolution):
         return np.asarray(whole / round(1 / resolution))
     return np.asarray(whole * resolution)
 
