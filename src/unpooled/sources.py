@@ -229,8 +229,8 @@ class Source:
             rows, people = self._owned(variable, person)
             if means:
                 rows += f" UNION ALL SELECT avg(v), who FROM ({rows}) GROUP BY who"
-            counted = f"count({people}) FILTER ({_surely_off(resolution)})"
-            self._off_grid[key] = self.rows(f"SELECT {counted} FROM ({rows})")[0][0]
+            off = f"SELECT count({people}) FROM ({rows}) WHERE {_surely_off(resolution)}"
+            self._off_grid[key] = self.rows(off)[0][0]
         return self._off_grid[key]
 
     def _owned(self, variable: str, person: str | None) -> tuple[str, str]:
