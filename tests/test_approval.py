@@ -6,7 +6,16 @@ import msgspec
 import polars as pl
 import pytest
 
-from unpooled.approval import Decision, Steward, decide, find, is_waited_for, pending
+from unpooled.approval import (
+    Decision,
+    Steward,
+    decide,
+    decided,
+    find,
+    is_waited_for,
+    pending,
+    withdraw,
+)
 from unpooled.center import Center
 from unpooled.errors import HeldError, InputError, LedgerError
 from unpooled.keys import CenterKey
@@ -67,7 +76,7 @@ def test_what_the_steward_approved_leaves_byte_for_byte(haifa: Center, folder: P
         haifa.answer(OTHER)
 
 
-def test_a_refusal_is_recorded_and_the_next_such_question_is_held_anew(
+def test_a_refusal_is_recorded_and_holds_for_the_next_such_question(
     haifa: Center, folder: Path
 ) -> None:
     with pytest.raises(HeldError):
@@ -77,9 +86,47 @@ def test_a_refusal_is_recorded_and_the_next_such_question_is_held_anew(
     assert answer.aggregate is None
     assert [r.reason for r in answer.refusals] == [Reason.REFUSED_BY_STEWARD]
     assert [entry.kind for entry in haifa.ledger] == ["refusal"]
+    assert decode_answer(haifa.answer(QUESTION, "1" * 32).payload) == answer
+    assert [entry.kind for entry in haifa.ledger] == ["refusal"] * 2
     with pytest.raises(HeldError):
-        haifa.answer(QUESTION, "1" * 32)
-    assert len(haifa.ledger) == 1
+        haifa.answer(OTHER)
+    haifa.close()
+    assert decode_answer(open_haifa(folder).answer(QUESTION).payload) == answer
+
+
+@pytest.mark.parametrize("decision", ["approved", "refused"])
+def test_a_steward_can_change_his_mind(haifa: Center, folder: Path, decision: Decision) -> None:
+    for question in (QUESTION, OTHER):
+        with pytest.raises(HeldError):
+            haifa.answer(question)
+    mine, other = pending(folder)
+    decide_all(folder, decision)
+    for question in (QUESTION, OTHER):
+        haifa.answer(question)
+    assert {held.name for held, _ in decided(folder)} == {mine.name, other.name}
+    assert {said for _, said in decided(folder)} == {decision}
+    with pytest.raises(InputError, match="there are 2 decisions, say which"):
+        withdraw(folder, None)
+    assert withdraw(folder, mine.short) == (mine, decision)
+    assert [held for held, _ in decided(folder)] == [other]
+    with pytest.raises(HeldError):
+        haifa.answer(mine.question.encode())
+    (again,) = pending(folder)
+    assert again.name == mine.name
+    withdraw(folder, None)
+    with pytest.raises(InputError, match="no decision is in force"):
+        withdraw(folder, None)
+
+
+def test_a_refusal_that_was_not_recorded_yet_can_be_withdrawn(haifa: Center, folder: Path) -> None:
+    with pytest.raises(HeldError):
+        haifa.answer(QUESTION)
+    (held,) = pending(folder)
+    decide(folder, held, "refused")
+    assert pending(folder) == []
+    withdraw(folder, held.short)
+    assert pending(folder) == [held]
+    assert len(haifa.ledger) == 0
 
 
 def test_refusals_are_held_too_so_that_waiting_tells_nothing(haifa: Center, folder: Path) -> None:
@@ -142,7 +189,7 @@ def test_the_steward_names_a_payload_by_its_beginning_or_not_at_all(
         find(folder, "nothing")
     with pytest.raises(HeldError):
         haifa.answer(OTHER)
-    with pytest.raises(InputError, match="2 payloads wait, say which"):
+    with pytest.raises(InputError, match="there are 2 payloads that wait, say which"):
         find(folder, None)
 
 

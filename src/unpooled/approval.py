@@ -4,20 +4,22 @@ With `approval = "ask"` the gate holds everything that it would let out. Each he
 in a folder beside the ledger, named after the hash of the question and the exact bytes:
 
     Haifa.pending/3f2a91c46d01….json        the question, and the payload that would leave
-    Haifa.pending/3f2a91c46d01….approved    the steward's decision
-    Haifa.pending/3f2a91c46d01….refused
+    Haifa.pending/3f2a91c46d01….approved    the steward's decision on these bytes
+    Haifa.pending/b07c55e91a2f….refused     and on this question, whatever its answer is
 
 An approval is of these very bytes as the answer to this very question, so they may leave again for
-it. A refusal is recorded in the ledger and then forgotten: the next such question is held anew.
+it. A refusal is of the question: were it of the bytes, being held anew would tell the analyst that
+the answer has changed. Both are remembered until the steward withdraws them.
 """
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -47,6 +49,11 @@ class HeldPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         """What the steward calls it by."""
         return self.name[:12]
 
+    def file(self, decision: Decision) -> str:
+        """Where a decision about it is written down."""
+        answer = self.answer if decision == "approved" else ""
+        return f"{_name(self.question.encode(), answer.encode())}.{decision}"
+
 
 class Steward:
     """The steward's decisions, at one center."""
@@ -58,63 +65,73 @@ class Steward:
 
     def approves(self, question: bytes, answer: bytes, ticket: str | None) -> bool:
         """Whether these bytes may leave; raises `HeldError` until the steward has decided."""
-        name = _name(question, answer)
-        decided = self.decision(name)
-        if decided is None:
-            self._hold(name, question, answer, ticket)
-            raise HeldError(name)
-        return decided == "approved"
-
-    def decision(self, name: str) -> Decision | None:
-        """What the steward decided; None where he has not yet."""
-        if (self._folder / f"{name}.refused").exists():
-            return "refused"
-        return "approved" if (self._folder / f"{name}.approved").exists() else None
-
-    def still_holds(self, name: str) -> bool:
-        """Whether a payload still waits; notes that somebody waits for it."""
-        if self.decision(name) is not None:
-            return False
-        try:
-            os.utime(self._folder / f"{name}.json")
-        except OSError:  # a decision was recorded in the meantime
-            return False
-        return True
-
-    def settle(self, question: bytes, answer: bytes) -> None:
-        """Forget a payload that the ledger has now; an approval of it stays."""
-        name = _name(question, answer)
-        for suffix in (".json", ".refused"):
-            with suppress(OSError):  # what stays is settled all the same: the ledger has it
-                (self._folder / f"{name}{suffix}").unlink()
-
-    def refused(self) -> list[HeldPayload]:
-        """What the steward refused and the ledger does not have yet."""
-        names = (path.with_suffix(".json") for path in self._folder.glob("*.refused"))
-        return [held for path in names if (held := _read(path)) is not None]
-
-    def _hold(self, name: str, question: bytes, answer: bytes, ticket: str | None) -> None:
-        path = self._folder / f"{name}.json"
-        before = _read(path)
-        since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         held = HeldPayload(
-            since=since if before is None else before.since,
+            since=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             question=question.decode(),
             answer=answer.decode(),
             ticket=ticket,
         )
-        draft = path.with_name(f".{name}.{os.urandom(4).hex()}")
+        decision = decision_on(self._folder, held)
+        if decision is None:
+            self._hold(held)
+            raise HeldError(held.name)
+        return decision == "approved"
+
+    def still_holds(self, name: str) -> bool:
+        """Whether a payload still waits; notes that somebody waits for it."""
+        path = self._folder / f"{name}.json"
+        try:
+            held = _read(path)
+            if held is None or decision_on(self._folder, held) is not None:
+                return False
+            os.utime(path)
+        except (OSError, LedgerError):  # recorded in the meantime, or changed: ask the gate
+            return False
+        return True
+
+    def settle(self, question: bytes, answer: bytes) -> None:
+        """Forget a payload that the ledger has now; the decision on it stays."""
+        with suppress(OSError):  # what stays is settled all the same: the ledger has it
+            (self._folder / f"{_name(question, answer)}.json").unlink()
+
+    def refused(self) -> list[HeldPayload]:
+        """What the steward refused and the ledger does not have yet."""
+        waiting = _held(self._folder)
+        return [held for held in waiting if decision_on(self._folder, held) == "refused"]
+
+    def _hold(self, held: HeldPayload) -> None:
+        path = self._folder / f"{held.name}.json"
+        before = _read(path)
+        if before is not None:
+            held = msgspec.structs.replace(held, since=before.since)
+        draft = path.with_name(f".{held.name}.{os.urandom(4).hex()}")
         with file_errors(f"{path} cannot be written, nothing left"):
             create_file(draft, msgspec.json.encode(held))
             draft.replace(path)
 
 
+def decision_on(folder: Path, held: HeldPayload) -> Decision | None:
+    """What the steward decided; None where he has not yet."""
+    if (folder / held.file("refused")).exists():
+        return "refused"
+    return "approved" if (folder / held.file("approved")).exists() else None
+
+
 def pending(folder: Path) -> list[HeldPayload]:
     """What waits for the steward, the oldest first."""
-    steward = Steward(folder)
-    held = [_read(path) for path in folder.glob("[!.]*.json")]
-    undecided = [h for h in held if h is not None and steward.decision(h.name) is None]
+    undecided = [held for held in _held(folder) if decision_on(folder, held) is None]
     return sorted(undecided, key=lambda h: (h.since, h.name))
+
+
+def decided(folder: Path) -> list[tuple[HeldPayload, Decision]]:
+    """The decisions in force, the oldest first."""
+    found: list[tuple[float, HeldPayload, Decision]] = []
+    for decision in get_args(Decision):
+        for path in folder.glob(f"[!.]*.{decision}"):
+            held = _read(path)
+            if held is not None:
+                found.append((path.stat().st_mtime, held, decision))
+    return [(held, decision) for _, held, decision in sorted(found, key=lambda f: f[0])]
 
 
 def is_waited_for(folder: Path, held: HeldPayload) -> bool:
@@ -126,24 +143,45 @@ def is_waited_for(folder: Path, held: HeldPayload) -> bool:
 
 
 def find(folder: Path, name: str | None) -> HeldPayload:
-    """The one that the steward means: by its name, the beginning of it, or the only one."""
+    """The payload that the steward means: by its name, the beginning of it, or the only one."""
     held = pending(folder)
     if not held:
         raise InputError("nothing waits for the steward")
-    meant = [h for h in held if h.name.startswith(name or "")]
-    if len(meant) != 1:
-        names = ", ".join(h.short for h in held)
-        if name is None:
-            raise InputError(f"{len(held)} payloads wait, say which. There are: {names}")
-        found = "none" if not meant else "more than one"
-        raise InputError(f"{name!r} names {found} of the payloads that wait. There are: {names}")
-    return meant[0]
+    return _meant(held, name, "payloads that wait")
 
 
 def decide(folder: Path, held: HeldPayload, decision: Decision) -> None:
     """Write the steward's decision down; the center finds it."""
     with file_errors(f"the decision cannot be written in {folder}"), suppress(FileExistsError):
-        create_file(folder / f"{held.name}.{decision}", b"")
+        create_file(folder / held.file(decision), msgspec.json.encode(held))
+
+
+def withdraw(folder: Path, name: str | None) -> tuple[HeldPayload, Decision]:
+    """Take a decision back: the next such question is held anew."""
+    decisions = decided(folder)
+    if not decisions:
+        raise InputError("no decision is in force")
+    held = _meant([held for held, _ in decisions], name, "decisions")
+    decision = next(decision for other, decision in decisions if other is held)
+    with file_errors(f"the decision in {folder} cannot be withdrawn"):
+        (folder / held.file(decision)).unlink(missing_ok=True)
+    return held, decision
+
+
+def _meant(held: Sequence[HeldPayload], name: str | None, what: str) -> HeldPayload:
+    meant = [h for h in held if h.name.startswith(name or "")]
+    if len(meant) == 1:
+        return meant[0]
+    names = ", ".join(h.short for h in held)
+    if name is None:
+        raise InputError(f"there are {len(held)} {what}, say which: {names}")
+    found = "none" if not meant else "more than one"
+    raise InputError(f"{name!r} names {found} of the {what}. There are: {names}")
+
+
+def _held(folder: Path) -> list[HeldPayload]:
+    held = (_read(path) for path in folder.glob("[!.]*.json"))
+    return [h for h in held if h is not None]
 
 
 def _name(question: bytes, answer: bytes) -> str:
@@ -151,7 +189,7 @@ def _name(question: bytes, answer: bytes) -> str:
 
 
 def _read(path: Path) -> HeldPayload | None:
-    """The payload in a file; None where it was settled in the meantime."""
+    """The payload in a file; None where it is gone in the meantime."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -162,6 +200,6 @@ def _read(path: Path) -> HeldPayload | None:
         held = msgspec.json.decode(content, type=HeldPayload)
     except msgspec.MsgspecError as error:
         raise LedgerError(f"{path} is not a held payload: {error}") from error
-    if held.name != path.stem:
+    if path.name not in (f"{held.name}.json", held.file("approved"), held.file("refused")):
         raise LedgerError(f"{path} was changed: its content is not what it was named after")
     return held

@@ -25,6 +25,12 @@ Payload = Annotated[
         metavar="[ID]", help="Which payload, as `pending` names it; the only one, if not given."
     ),
 ]
+Decided = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[ID]", help="Which decision, as `decided` names it; the only one, if not given."
+    ),
+]
 FederationToml = Annotated[
     Path, typer.Argument(help="The file that names centers and coordinator.", show_default=False)
 ]
@@ -70,8 +76,30 @@ def center_approve(kit: KitFolder, payload: Payload = None, config: CenterToml =
 
 @center_app.command("refuse")
 def center_refuse(kit: KitFolder, payload: Payload = None, config: CenterToml = None) -> None:
-    """Keep a payload in the center, and show it; the ledger records the refusal."""
+    """Keep a payload in the center, and any other answer to its question; the ledger records it."""
     _decide(kit, payload, config, "refused")
+
+
+@center_app.command("decided")
+def center_decided(kit: KitFolder, config: CenterToml = None) -> None:
+    """Show the decisions in force: what may leave again, and what is refused at once."""
+    from unpooled.approval import decided
+    from unpooled.results.held import decided_text
+
+    decisions = decided(_pending_folder(kit, config))
+    texts = (decided_text(held, decision) for held, decision in decisions)
+    typer.echo("\n\n".join(texts) or "no decision is in force")
+
+
+@center_app.command("withdraw")
+def center_withdraw(kit: KitFolder, payload: Decided = None, config: CenterToml = None) -> None:
+    """Take an approval or a refusal back: the next such question is held anew."""
+    from unpooled.approval import withdraw
+    from unpooled.results.held import decided_text, withdrawn_text
+
+    held, decision = withdraw(_pending_folder(kit, config), payload)
+    typer.echo(decided_text(held, decision))
+    typer.echo(withdrawn_text(held))
 
 
 def _decide(kit: Path, payload: str | None, config: Path | None, decision: "Decision") -> None:

@@ -140,6 +140,20 @@ def test_what_waits_outlasts_the_analysts_patience_and_a_restart(
 
     eventually(recorded)  # though nobody waits for it
 
+    def refused_at_once() -> None:
+        with pytest.raises(MissingError) as caught:
+            careful.describe("los", where="age > 50")
+        assert [r.reason for r in caught.value.refusals] == [Reason.REFUSED_BY_STEWARD]
+
+    eventually(refused_at_once, 30)
+    assert "nothing waits" in run("center", "pending", kit)
+    told = run("center", "decided", kit)
+    refused = [line.split()[0] for line in told.splitlines() if line.endswith("  refused")][-1]
+    assert "is held anew" in run("center", "withdraw", kit, refused)
+    assert f"{refused}  refused" not in run("center", "decided", kit)
+    eventually(ask_and_wait)
+    assert refused in run("center", "pending", kit)
+
 
 def nobody_waits(kit: Path) -> None:
     assert "nobody waits for it now" in run("center", "pending", kit)

@@ -10,7 +10,7 @@ import pytest
 
 from unpooled import center as centers
 from unpooled import cohort, outcome
-from unpooled.approval import Steward, pending
+from unpooled.approval import HeldPayload, Steward, decide, pending
 from unpooled.center import Center
 from unpooled.errors import HeldError
 from unpooled.keys import CenterKey
@@ -307,3 +307,35 @@ def test_without_the_rule_a_list_of_groups_names_every_value(
     monkeypatch.setattr(cohort, "_judge_size", lambda size, k, _zeros: judged(size, k, True))
     found = named_groups([str(age) for age in range(50, 100)], "age")
     assert [age for age, why in found.items() if why is Reason.TOO_SMALL] == ["58"]
+
+
+def is_held_after_a_refusal(folder: Path, before: int, after: int) -> bool:
+    """The attack: ask what was refused again, to see whether its answer has changed."""
+    folder.mkdir()
+    question = encode(SizesQuestion(variable="crp"))
+
+    def porto(people: int) -> Center:
+        rows = open_source(pl.DataFrame({"crp": range(people)}))
+        key, steward = CenterKey.from_seed(1, "Porto"), Steward(folder / "Porto.pending")
+        return Center("Porto", rows, Policy(), key, steward=steward)
+
+    with pytest.raises(HeldError):
+        porto(before).answer(question)
+    (held,) = pending(folder / "Porto.pending")
+    decide(folder / "Porto.pending", held, "refused")
+    try:
+        (refusal,) = decode_answer(porto(after).answer(question).payload).refusals
+    except HeldError:
+        return True
+    assert refusal.reason is Reason.REFUSED_BY_STEWARD
+    return False
+
+
+def test_a_stewards_refusal_does_not_tell_that_somebody_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not is_held_after_a_refusal(tmp_path / "same", 60, 60)
+    assert not is_held_after_a_refusal(tmp_path / "one more", 60, 61)
+    monkeypatch.setattr(HeldPayload, "file", lambda held, decision: f"{held.name}.{decision}")
+    assert not is_held_after_a_refusal(tmp_path / "same, of bytes", 60, 60)
+    assert is_held_after_a_refusal(tmp_path / "one more, of bytes", 60, 61)

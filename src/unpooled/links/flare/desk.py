@@ -134,6 +134,8 @@ class Desk:
                 for held in self._steward.refused():
                     with self._turn:
                         self._center.answer(held.question.encode(), held.ticket)
+                    # also where the answer is another one by now
+                    self._steward.settle(held.question.encode(), held.answer.encode())
             except Exception:
                 _log.exception("%s: a refusal could not be recorded", self._center.name)
 
