@@ -7,11 +7,10 @@ import msgspec
 import pytest
 import typer.main
 
-from unpooled.center_config import CenterFile
+from unpooled.center_config import CenterFile, CenterVariable
 from unpooled.cli import app
 from unpooled.messages import Reason
 from unpooled.policy import Policy
-from unpooled.variables import Variable
 
 ROOT = Path(__file__).parents[1]
 TEXT = "\n".join(
@@ -46,7 +45,8 @@ def test_every_option_is_documented(option: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [f.name for kind in (Policy, Variable) for f in msgspec.structs.fields(kind)]
+    "name",
+    [f.name for kind in (Policy, CenterVariable) for f in msgspec.structs.fields(kind)],
 )
 def test_every_setting_is_documented(name: str) -> None:
     assert f"`{name}`" in TEXT

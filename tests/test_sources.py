@@ -10,6 +10,7 @@ import pytest
 from unpooled import Federation
 from unpooled.almost_numbers import almost_numbers
 from unpooled.errors import InputError, SourceError
+from unpooled.missing_cells import kept_words, missing_cells
 from unpooled.scratch import Scratch
 from unpooled.sources import open_source
 
@@ -75,6 +76,43 @@ def test_kinds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "word",
+    ["", " ", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "none", "n/a", "."],
+)
+def test_a_word_for_nothing_is_missing_among_numbers_and_a_word_among_words(
+    tmp_path: Path, word: str
+) -> None:
+    file = tmp_path / "a.csv"
+    rows = (
+        f"7;1.5;31.01.2024;true;x\n{word};{word};{word};{word};{word}\n8;2.5;01.02.2024;false;y\n"
+    )
+    file.write_text(f"i;f;d;b;t\n{rows}")
+    source = open_source(file)
+    assert list(source.kinds.values()) == ["integer", "float", "date", "boolean", "text"]
+    *nothing, text = source.rows(f"SELECT * FROM {source.relation}")[1]
+    assert nothing == [None] * 4
+    assert text == (word if word.strip() else None)
+    (kept, *_) = [*kept_words(source, source.kinds), None]
+    assert (None if kept is None else (kept.column, kept.word, kept.cells)) == (
+        ("t", word, 1) if word.strip() else None
+    )
+    assert missing_cells(source, source.kinds) == {
+        **dict.fromkeys("ifdb", 1),
+        **({} if word.strip() else {"t": 1}),
+    }
+
+
+def test_a_group_called_none_is_a_group(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    rows = "".join(f"{i},{('None', 'NA', 'aspirin')[i % 3]}\n" for i in range(90))
+    file.write_text(f"crp,drug\n{rows}")
+    told = Federation.local({"Haifa": file}, seed=1).describe("crp", by="drug").to_dict()
+    assert {group["group"]: group["n"] for group in told["groups"]} == dict.fromkeys(
+        ("NA", "None", "aspirin"), 30
+    )
+
+
+@pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
         ("a.csv", b"a,b\n1,2\n3\n4,5\n", r"line 3 has 1 fields where the header has 2"),
@@ -113,8 +151,13 @@ def test_text_among_numbers_is_pointed_at(tmp_path: Path) -> None:
     assert told == [
         "comma is read as text, for row 3 has '12,5'. Hint: decimals have a point: 12.5",
         "below is read as text, for row 2 has '<0.1'. "
-        "Hint: a cell holds a number, or nothing where there is none",
+        "Hint: a cell holds a number, or nothing; missing = [...] in [variables.below] names other "
+        "words for nothing",
     ]
+    words = open_source(
+        pl.DataFrame({"v": ["1", "NA", "<2", "3", "4"], "w": ["1", "2", "NA"] + ["4"] * 2})
+    )
+    assert [found.cell for found in almost_numbers(words, words.kinds)] == ["<2", "NA"]
     long = open_source(pl.DataFrame({"v": ["1", "2", "3", "note " * 100]}))
     assert "row 4 has 'note note" in str(*almost_numbers(long, long.kinds))
     assert len(str(*almost_numbers(long, long.kinds))) < 200

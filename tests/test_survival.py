@@ -152,6 +152,20 @@ def test_the_event_may_be_coded_in_many_ways(codes: tuple[Any, Any], event_is: A
     assert other.to_dict()["curves"] == plain.to_dict()["curves"]
 
 
+@pytest.mark.parametrize("word", ["", "NA", "N/A", "null", "."])
+def test_a_status_that_is_not_known_is_no_censoring(tmp_path: Path, word: str) -> None:
+    rows = [f"{i % 50 + 1},{('dead', 'alive', word)[i % 3]}\n" for i in range(180)]
+    (tmp_path / "a.csv").write_text(f"months,status\n{''.join(rows)}")
+    (tmp_path / "b.csv").write_text(f"months,status\n{''.join(r for r in rows if 'e' in r)}")
+    known, all_rows = (
+        Federation.local({"A": tmp_path / name}, seed=1).survival(
+            "months", "status", event_is="dead", horizon=60
+        )
+        for name in ("b.csv", "a.csv")
+    )
+    assert all_rows.to_dict()["curves"] == known.to_dict()["curves"]
+
+
 @pytest.mark.parametrize("codes", [("alive", "dead"), (0, 2), (1, 1), (0, 3)])
 def test_an_unclear_event_is_refused_with_a_hint(codes: tuple[Any, Any]) -> None:
     rows = trial(1, 200)

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from unpooled.sources import ROW, Source, quote
+from unpooled.missing_words import MISSING_WORDS, words_sql
+from unpooled.sources import ROW, Source
+from unpooled.sql import quote
 
 _LONGEST = 40  # characters of a cell that are shown
 
@@ -22,7 +24,8 @@ class AlmostNumbers:
         if self.decimal_comma:
             hint = f"decimals have a point: {self.cell.replace(',', '.')}"
         else:
-            hint = "a cell holds a number, or nothing where there is none"
+            declared = f"missing = [...] in [variables.{self.column}]"
+            hint = f"a cell holds a number, or nothing; {declared} names other words for nothing"
         return f"{self.column} is read as text, for row {self.row} has {shown!r}. Hint: {hint}"
 
 
@@ -46,10 +49,12 @@ def _look_at(source: Source, column: str) -> Iterator[AlmostNumbers]:
     cells = f"SELECT nullif(trim(CAST({quote(column)} AS VARCHAR)), '') AS v, {ROW} AS r"
     numbered = f"({cells} FROM {source.numbered})"
     pointed = "TRY_CAST(replace(v, ',', '.') AS DOUBLE)"
-    stray = "FILTER (v IS NOT NULL AND TRY_CAST(v AS DOUBLE) IS NULL)"
-    ((filled, most, row, cell, comma),) = source.rows(
-        f"SELECT count(v), count({pointed}), min(r) {stray}, arg_min(v, r) {stray}, "
-        f"arg_min({pointed} IS NOT NULL, r) {stray} FROM {numbered}"
+    ((filled, most),) = source.rows(f"SELECT count(v), count({pointed}) FROM {numbered}")
+    if 2 * most <= filled:
+        return
+    strays = source.rows(  # words for nothing last: they are not why a CSV column is text
+        f"SELECT v, r, {pointed} IS NOT NULL FROM {numbered} WHERE v IS NOT NULL "
+        f"AND TRY_CAST(v AS DOUBLE) IS NULL ORDER BY v IN {words_sql(MISSING_WORDS)}, r LIMIT 1"
     )
-    if cell is not None and 2 * most > filled:
+    for cell, row, comma in strays:
         yield AlmostNumbers(column, cell, row + 1, comma)

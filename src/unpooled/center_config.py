@@ -42,7 +42,8 @@ from unpooled.keys import CenterKey
 from unpooled.policy import Policy
 from unpooled.postgres import Postgres, open_postgres
 from unpooled.scratch import Scratch, check_ram
-from unpooled.sources import Source, open_source, quote
+from unpooled.sources import Source, open_source
+from unpooled.sql import literal, quote
 from unpooled.variables import Variable
 from unpooled.where import Kind
 
@@ -61,7 +62,8 @@ class CenterVariable(Variable, frozen=True, forbid_unknown_fields=True, kw_only=
     groups
         The values that the study has; anything else is missing.
     missing
-        Values that stand for a missing one, such as 999.
+        Values that stand for a missing one, such as 999. Where all others of a column of text
+        are numbers, it becomes one of numbers.
     factor, offset
         The study's value is factor · local + offset.
     """
@@ -151,8 +153,7 @@ def translate(source: Source, variables: Mapping[str, CenterVariable]) -> Source
     kept = [name for name in source.kinds if name not in renamed and name not in variables]
     columns = [quote(name) for name in kept]
     for name, variable in variables.items():
-        kind = source.kinds[variable.local or name]
-        columns.append(f"{_expression(name, variable, kind)} AS {quote(name)}")
+        columns.append(f"{_expression(name, variable, source)} AS {quote(name)}")
     return source.derived(f"(SELECT {', '.join(columns)} FROM {source.relation})")
 
 
@@ -174,13 +175,16 @@ def _check(name: str, variable: CenterVariable, kinds: Mapping[str, Kind]) -> No
                 ) from None
 
 
-def _expression(name: str, variable: CenterVariable, kind: Kind) -> str:
+def _expression(name: str, variable: CenterVariable, source: Source) -> str:
     """SQL for a variable's value in the study's terms."""
-    value = quote(variable.local or name)
+    local = variable.local or name
+    value, kind = quote(local), source.kinds[local]
     if variable.missing:
         value = (
             f"(CASE WHEN {_is_one_of(value, variable.missing, kind)} THEN NULL ELSE {value} END)"
         )
+        if kind == "text" and variable.codes is None and _are_numbers(source, value):
+            value, kind = f"CAST({value} AS DOUBLE)", "float"
     if variable.codes is not None:
         cases = " ".join(
             f"WHEN {_is_one_of(value, (local,), kind)} THEN {_literal(study)}"
@@ -193,8 +197,20 @@ def _expression(name: str, variable: CenterVariable, kind: Kind) -> str:
     if variable.factor is not None or variable.offset is not None:
         factor = 1.0 if variable.factor is None else variable.factor
         offset = 0.0 if variable.offset is None else variable.offset
+        if kind == "text" and not _are_numbers(source, value):
+            raise InputError(
+                f"variables: {name} has a factor or an offset, and the column {local!r} has cells "
+                "that are no numbers. Hint: missing = [...] names cells that mean nothing"
+            )
         value = f"(CAST({value} AS DOUBLE) * {factor!r}::DOUBLE + {offset!r}::DOUBLE)"
     return value
+
+
+def _are_numbers(source: Source, value: str) -> bool:
+    """Whether all cells are numbers, and there are some; a column of text may become one so."""
+    counts = f"count({value}), count(TRY_CAST({value} AS DOUBLE))"
+    cells, numbers = source.rows(f"SELECT {counts} FROM {source.relation}")[0]
+    return bool(cells == numbers > 0)
 
 
 def _is_one_of(value: str, codes: Iterable[Code], kind: Kind) -> str:
@@ -205,6 +221,4 @@ def _is_one_of(value: str, codes: Iterable[Code], kind: Kind) -> str:
 
 
 def _literal(value: Code) -> str:
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return repr(value)
+    return literal(value) if isinstance(value, str) else repr(value)

@@ -19,7 +19,8 @@ from unpooled.memory.units import Members, Units
 from unpooled.messages import EVERYBODY, CohortQuestion, Reason, Refusal
 from unpooled.policy import PerPerson, Policy, k_in_force, nobody_told, people_needed
 from unpooled.reading import read_people
-from unpooled.sources import ROW, Source, quote
+from unpooled.sources import ROW, Source
+from unpooled.sql import quote
 from unpooled.variables import Variable
 
 _NUMBERS: tuple[where.Kind, ...] = ("integer", "float", "boolean")

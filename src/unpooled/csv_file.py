@@ -1,4 +1,9 @@
-"""A CSV file as a table of DuckDB, and what in it does not fit."""
+"""A CSV file as a table of DuckDB, and what in it does not fit.
+
+A column is of numbers, days or truth values if all its cells are, but those that are empty or have
+a word for nothing, such as NA. In a column of text only empty cells are missing: each word there
+may be the name of a group.
+"""
 
 import csv
 from collections.abc import Iterator
@@ -7,11 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unpooled.errors import SourceError
+from unpooled.missing_words import MISSING_WORDS, words_sql
+from unpooled.sql import literal, quote
 
 if TYPE_CHECKING:
     import duckdb
 
 _NOT_UTF8 = "is not UTF-8 text. Hint: save the file as UTF-8; spreadsheets call it CSV UTF-8."
+_NOTHING = ("", " ", "  ", "   ", *MISSING_WORDS)
 
 
 def load_csv(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) -> None:
@@ -27,16 +35,38 @@ def _load(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) -> Non
     import duckdb
 
     delimiter = _read_header(path)
+    dialect = (
+        f"{name}, header=true, skip=0, comment='', delim='{delimiter}', quote='\"', escape='\"'"
+    )
     try:
-        connection.execute(
-            f"CREATE TEMP TABLE data AS SELECT * FROM read_csv({name}, header=true, skip=0, "
-            f"comment='', sample_size=-1, delim='{delimiter}', quote='\"', escape='\"', "
-            "nullstr=['', 'NA', 'NaN', 'NULL'])"
-        )
+        columns = ", ".join(_columns(connection, dialect))
+        rows = f"read_csv({dialect}, all_varchar=true, nullstr='')"
+        connection.execute(f"CREATE TEMP TABLE data AS SELECT {columns} FROM {rows}")
     except duckdb.Error:
         with suppress(csv.Error):  # as of a quote that is not closed
             _locate_ragged_line(path, delimiter)
         raise
+
+
+def _columns(connection: "duckdb.DuckDBPyConnection", dialect: str) -> Iterator[str]:
+    """SQL for each column's values, of the type that all its cells have but the missing ones."""
+    nothing = ", ".join(map(literal, _NOTHING))
+    sniffed = f"sniff_csv({dialect}, sample_size=-1, nullstr=[{nothing}])"
+    found = connection.execute(f"SELECT Columns, DateFormat, TimestampFormat FROM {sniffed}")
+    columns, *formats = found.fetchall()[0]
+    for column in columns:
+        name = quote(column["name"])
+        yield f"{_value(name, column['type'], *formats)} AS {name}"
+
+
+def _value(name: str, sql_type: str, day: str | None, moment: str | None) -> str:
+    if sql_type == "VARCHAR":  # each word may be the name of a group
+        return f"(CASE WHEN trim({name}) <> '' THEN {name} END)"
+    known = f"(CASE WHEN {name} NOT IN {words_sql(_NOTHING)} THEN {name} END)"
+    written = {"DATE": day, "TIMESTAMP": moment}.get(sql_type)
+    if written is not None:
+        known = f"strptime({known}, {literal(written)})"
+    return f"CAST({known} AS {sql_type})"
 
 
 def _read_header(path: Path) -> str:

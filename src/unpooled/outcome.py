@@ -13,8 +13,10 @@ import numpy as np
 from unpooled.cohort import Cohort, RefusedQuestion, find_cohort, label_sql
 from unpooled.maths.arrays import FloatArray
 from unpooled.messages import OutcomeQuestion, Reason
+from unpooled.missing_words import UNKNOWN_WORDS, words_sql
 from unpooled.policy import Policy
 from unpooled.sources import Source
+from unpooled.sql import literal
 from unpooled.variables import Variable
 
 _CODES = {  # every value of the event column → the one that means the event
@@ -73,7 +75,7 @@ def _check_event(source: Source, question: OutcomeQuestion, policy: Policy) -> N
 
 
 def _had_event(source: Source, question: OutcomeQuestion) -> str:
-    """SQL for whether a row has the event; NULL where that is missing.
+    """SQL for whether a row has the event; NULL where that is missing, as where a word says so.
 
     The whole column says how it is coded, so that no choice of people can change what counts.
     """
@@ -85,5 +87,7 @@ def _had_event(source: Source, question: OutcomeQuestion) -> str:
         meant = _CODES.get(frozenset(code for (code,) in found))
         if meant is None:
             raise RefusedQuestion(Reason.UNCLEAR_EVENT, question.event)
-    literal = "'" + meant.replace("'", "''") + "'"
-    return f"({label} = {literal})"
+    had = f"({label} = {literal(meant)})"
+    if source.kinds[question.event] != "text" or meant in UNKNOWN_WORDS:
+        return had
+    return f"(CASE WHEN {label} NOT IN {words_sql(UNKNOWN_WORDS)} THEN {had} END)"

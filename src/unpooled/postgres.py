@@ -14,7 +14,8 @@ import numpy as np
 
 from unpooled.errors import InputError, SourceError
 from unpooled.scratch import Scratch
-from unpooled.sources import Column, Source, connect, quote
+from unpooled.sources import Column, Source, connect
+from unpooled.sql import quote
 
 if TYPE_CHECKING:
     import psycopg

@@ -20,6 +20,7 @@ from unpooled.errors import InputError, SourceError
 from unpooled.maths.large import Allocate, Growing, pieces
 from unpooled.maths.lattice import WHOLE
 from unpooled.scratch import Scratch
+from unpooled.sql import literal, quote
 from unpooled.where import Kind
 
 if TYPE_CHECKING:
@@ -45,11 +46,6 @@ _KINDS: dict[str, Kind] = {
 
 
 ROW = '"unpooled: row"'  # a column that numbers the rows from 0, in the order of the data
-
-
-def quote(name: str) -> str:
-    """A column's name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 class Source:
@@ -279,8 +275,7 @@ class Source:
             raise InputError(f"center={column!r} must be given in every row; in some it is missing")
         parts = {}
         for (name,) in names:
-            literal = "'" + name.replace("'", "''") + "'"
-            part = f"(SELECT * FROM {self.relation} WHERE {label} = {literal})"
+            part = f"(SELECT * FROM {self.relation} WHERE {label} = {literal(name)})"
             parts[name] = self.derived(part)
         return parts
 
@@ -373,7 +368,7 @@ def _open_file(path: Path, scratch: Scratch | None) -> Source:
         raise SourceError(f"{str(path)!r} {problem}")
     connection = connect(scratch)
     exactly = re.sub(r"([*?\[])", r"[\1]", str(path))  # not a pattern for other files
-    name = "'" + exactly.replace("'", "''") + "'"
+    name = literal(exactly)
     try:
         match path.suffix.lower():
             case ".csv" | ".tsv" | ".txt":

@@ -2,7 +2,7 @@
 
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from unpooled.kits import Kit, read_kit
 from unpooled.ledger import verify
 from unpooled.links.flare.certificates import client_context, read_certificate
 from unpooled.links.flare.lockdown import center_files, loosened
+from unpooled.missing_cells import kept_words, missing_cells
+from unpooled.sources import Source
 
 _SOON = 30  # days
 
@@ -116,11 +118,22 @@ def _data(center: CenterFile, folder: Path) -> Iterator[Finding]:
     yield Finding("data", not few, f"{people} rows, {len(source.kinds)} columns{few}")
     wanted = {*(policy.variables or ()), *(() if policy.person is None else (policy.person,))}
     asked = [name for name in source.kinds if policy.allows(name) and name != policy.person]
-    for column in almost_numbers(source, asked):
-        yield Finding("data", True, str(column), note=True)
+    yield from _cells(source, asked)
     unknown = sorted(wanted - set(source.kinds))
     if unknown:
         yield Finding("policy", False, f"it names columns that are not there: {', '.join(unknown)}")
+
+
+def _cells(source: Source, columns: Sequence[str]) -> Iterator[Finding]:
+    missing = missing_cells(source, columns)
+    told = ", ".join(f"{column} {cells}" for column, cells in missing.items())
+    yield Finding("data", True, f"missing cells: {told or 'none'}")
+    almost = list(almost_numbers(source, columns))
+    for column in almost:
+        yield Finding("data", True, str(column), note=True)
+    words = [column for column in columns if column not in {found.column for found in almost}]
+    for kept in kept_words(source, words):
+        yield Finding("data", True, str(kept), note=True)
 
 
 def _ledger(center: CenterFile, folder: Path) -> Iterator[Finding]:
