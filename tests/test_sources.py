@@ -102,6 +102,17 @@ def test_a_word_for_nothing_is_missing_among_numbers_and_a_word_among_words(
     }
 
 
+def test_a_column_is_of_truth_values_only_where_they_are_written_so(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("sex;t;yes;true\nF;T;yes;TRUE\nF;F;no;NA\nF;T;Yes;false\n")
+    source = open_source(file)
+    assert list(source.kinds.values()) == ["text", "text", "text", "boolean"]
+    rows = "".join(f"{i};F\n" for i in range(30))
+    file.write_text(f"crp;sex\n{rows}")
+    fed = Federation.local({"Haifa": file}, seed=1)
+    assert [g.group for g in fed.describe("crp", by="sex", groups=("F",)).groups] == ["F"]
+
+
 def test_a_group_called_none_is_a_group(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     rows = "".join(f"{i},{('None', 'NA', 'aspirin')[i % 3]}\n" for i in range(90))

@@ -39,8 +39,8 @@ def _load(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) -> Non
         f"{name}, header=true, skip=0, comment='', delim='{delimiter}', quote='\"', escape='\"'"
     )
     try:
-        columns = ", ".join(_columns(connection, dialect))
         rows = f"read_csv({dialect}, all_varchar=true, nullstr='')"
+        columns = ", ".join(_columns(connection, dialect, rows))
         connection.execute(f"CREATE TEMP TABLE data AS SELECT {columns} FROM {rows}")
     except duckdb.Error:
         with suppress(csv.Error):  # as of a quote that is not closed
@@ -48,15 +48,24 @@ def _load(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) -> Non
         raise
 
 
-def _columns(connection: "duckdb.DuckDBPyConnection", dialect: str) -> Iterator[str]:
+def _columns(connection: "duckdb.DuckDBPyConnection", dialect: str, rows: str) -> Iterator[str]:
     """SQL for each column's values, of the type that all its cells have but the missing ones."""
     nothing = ", ".join(map(literal, _NOTHING))
     sniffed = f"sniff_csv({dialect}, sample_size=-1, nullstr=[{nothing}])"
     found = connection.execute(f"SELECT Columns, DateFormat, TimestampFormat FROM {sniffed}")
     columns, *formats = found.fetchall()[0]
     for column in columns:
-        name = quote(column["name"])
-        yield f"{_value(name, column['type'], *formats)} AS {name}"
+        name, sql_type = quote(column["name"]), column["type"]
+        if sql_type == "BOOLEAN" and not _true_or_false(connection, name, rows):
+            sql_type = "VARCHAR"
+        yield f"{_value(name, sql_type, *formats)} AS {name}"
+
+
+def _true_or_false(connection: "duckdb.DuckDBPyConnection", name: str, rows: str) -> bool:
+    """Whether a column has these words alone: F may be a woman, and yes is what people write."""
+    words = words_sql((*_NOTHING, "true", "false"))
+    others = f"SELECT 1 FROM {rows} WHERE {name} NOT IN {words} AND lower({name}) NOT IN {words}"
+    return not connection.execute(f"{others} LIMIT 1").fetchall()
 
 
 def _value(name: str, sql_type: str, day: str | None, moment: str | None) -> str:

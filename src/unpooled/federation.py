@@ -413,7 +413,7 @@ class Federation:
         ----------
         time, event
             The variable that holds each person's time, and the one that says who had the event
-            at that time: 1 of 0/1, 2 of 1/2, or True.
+            at that time: 1 of 0/1, 2 of 1/2, True, yes or T.
         by, groups, where, k
             As for `table`; hazard ratios are those of the other groups to the first.
         event_is

@@ -19,14 +19,15 @@ from unpooled.sources import Source
 from unpooled.sql import literal
 from unpooled.variables import Variable
 
+_YES = {"no": "yes", "No": "Yes", "NO": "YES", "f": "t", "F": "T", "False": "True"}
 _CODES = {  # every value of the event column → the one that means the event
     frozenset({"0"}): "1",
     frozenset({"0", "1"}): "1",
     frozenset({"2"}): "2",
     frozenset({"1", "2"}): "2",
-    frozenset({"True"}): "True",
-    frozenset({"False"}): "True",
-    frozenset({"True", "False"}): "True",
+    **{frozenset({yes}): yes for yes in _YES.values()},
+    **{frozenset({no}): yes for no, yes in _YES.items()},
+    **{frozenset({no, yes}): yes for no, yes in _YES.items()},
 }
 
 
@@ -81,13 +82,12 @@ def _had_event(source: Source, question: OutcomeQuestion) -> str:
     """
     label = label_sql(source, question.event)
     meant = question.event_is
+    if source.kinds[question.event] == "text" and meant not in UNKNOWN_WORDS:
+        label = f"(CASE WHEN {label} NOT IN {words_sql(UNKNOWN_WORDS)} THEN {label} END)"
     if meant is None:
         codes = f"SELECT DISTINCT {label} AS code FROM {source.relation}"
         found = source.rows(f"SELECT code FROM ({codes}) WHERE code IS NOT NULL LIMIT 4")
         meant = _CODES.get(frozenset(code for (code,) in found))
         if meant is None:
             raise RefusedQuestion(Reason.UNCLEAR_EVENT, question.event)
-    had = f"({label} = {literal(meant)})"
-    if source.kinds[question.event] != "text" or meant in UNKNOWN_WORDS:
-        return had
-    return f"(CASE WHEN {label} NOT IN {words_sql(UNKNOWN_WORDS)} THEN {had} END)"
+    return f"({label} = {literal(meant)})"

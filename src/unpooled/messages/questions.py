@@ -76,7 +76,7 @@ class OutcomeQuestion(CohortQuestion, frozen=True, kw_only=True):
     """A question about times to an event; `variable` is the time."""
 
     event: str  # the column that says who had the event
-    event_is: str | None = None  # the value that means it; None: 1 of 0/1, 2 of 1/2, or True
+    event_is: str | None = None  # the value that means it; None: as usual, such as 1 of 0/1
 
 
 class FollowUpQuestion(OutcomeQuestion, frozen=True, tag="follow-up", tag_field="ask"):
