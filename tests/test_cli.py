@@ -122,6 +122,40 @@ def test_levels_may_stand_between_commas_and_words_are_named(
     told = json.loads(run(capsys, *asked, ".25,.5", ".75"))
     assert [q["p"] for q in told["quantiles"]] == [0.25, 0.5, 0.75]
     assert "got 'half'. Hint: --p .25 .5 .75" in fail(capsys, *asked, "half")
+    told = json.loads(run(capsys, *asked[:-1], "--p=.25", ".5"))
+    assert [q["p"] for q in told["quantiles"]] == [0.25, 0.5]
+
+
+def test_an_option_without_its_values_says_what_to_type(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str]
+) -> None:
+    asked = ["quantiles", "crp", "--centers", *hospitals]
+    for more in (["--p"], ["--p", "--json"]):
+        assert fail(capsys, *asked, *more) == "unpooled: --p needs a value. Hint: --p .25 .5 .75\n"
+    assert fail(capsys, *asked, "--p", "-0.5") == (
+        "unpooled: quantile must lie in (0, 1), got -0.5. Hint: for the median use 0.5.\n"
+    )
+    assert "--groups needs a value. Hint: --groups" in fail(
+        capsys, *asked, "--by", "arm", "--groups"
+    )
+    assert "--centers needs a value. Hint: --centers a.csv" in fail(capsys, *asked[:3])
+    once = fail(capsys, "table", "crp", "--centers", *hospitals, "--method", "chain", "parallel")
+    assert "unexpected extra argument" in once
+
+
+def test_groups_may_be_negative_numbers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = "\n".join(f"{i},{i % 2 - 1}" for i in range(60))
+    (tmp_path / "a.csv").write_text(f"v,g\n{rows}\n")
+    asked = ["describe", "v", "--centers", str(tmp_path / "a.csv"), "--by", "g", "--json"]
+    told = json.loads(run(capsys, *asked, "--groups", "0", "-1"))
+    assert [group["group"] for group in told["groups"]] == ["0", "-1"]
+
+
+def test_a_question_can_ask_for_more_people(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str]
+) -> None:
+    asked = ["describe", "crp", "--centers", *hospitals, "--by", "arm", "--groups", "control"]
+    assert "Oslo, control: fewer than 60 people" in run(capsys, *asked, "--k", "60")
 
 
 def test_ledgers_are_shown_and_verified(

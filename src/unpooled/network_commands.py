@@ -15,24 +15,29 @@ if TYPE_CHECKING:
 center_app = typer.Typer(help="Run a center beside its data.", no_args_is_help=True)
 federation_app = typer.Typer(help="Set up and run a federation.", no_args_is_help=True)
 
-KitFolder = Annotated[Path, typer.Argument(help="The kit: a folder.", show_default=False)]
+KitFolder = Annotated[
+    Path, typer.Argument(metavar="KIT", help="The kit: a folder.", show_default=False)
+]
 CenterToml = Annotated[
     Path | None, typer.Option("--config", help="center.toml; the kit's own, if not given.")
 ]
 Payload = Annotated[
     str | None,
     typer.Argument(
-        metavar="[ID]", help="Which payload, as `pending` names it; the only one, if not given."
+        metavar="ID", help="Which payload, as `pending` names it; the only one, if not given."
     ),
 ]
 Decided = Annotated[
     str | None,
     typer.Argument(
-        metavar="[ID]", help="Which decision, as `decided` names it; the only one, if not given."
+        metavar="ID", help="Which decision, as `decided` names it; the only one, if not given."
     ),
 ]
 FederationToml = Annotated[
-    Path, typer.Argument(help="The file that names centers and coordinator.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="FILE", help="The file that names centers and coordinator.", show_default=False
+    ),
 ]
 
 

@@ -78,6 +78,16 @@ def test_the_command_line_asks_real_centers(mixed: Pair) -> None:
     assert json.loads(told) == twin.describe("los", by="arm").to_dict()
 
 
+def test_the_command_line_can_raise_k_and_not_lower_it(mixed: Pair) -> None:
+    asked = ("describe", "los", "--by", "arm", "--groups", "a", "--federation", mixed[0].toml)
+    told = run(*asked, "--k", "60")
+    assert "refused: Porto, a: fewer than 60 people (too-small)" in told
+    assert "Porto: the center's policy asks for K of at least 10" in run(
+        *asked, "--k", "5", wanted=1
+    )
+    assert "k must be at least 3, got 2" in run(*asked, "--k", "2", wanted=2)
+
+
 def test_status_names_the_centers_that_are_connected(mixed: Pair) -> None:
     told = run("federation", "status", mixed[0].toml)
     assert told.count(": connected") == 4

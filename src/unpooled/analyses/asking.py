@@ -19,7 +19,7 @@ from unpooled.messages import (
     Sizes,
     SizesQuestion,
 )
-from unpooled.policy import Policy
+from unpooled.policy import SMALLEST_K, Policy
 from unpooled.results.refusals import CenterRefusal, center_refusals, refusal_sentence
 from unpooled.sources import Source
 
@@ -48,6 +48,8 @@ class Request:
         _check_type("by", by, str | None, "the name of a variable")
         _check_type("where", where, str | None, "a condition in text")
         _check_type("k", k, int | None, "a whole number")
+        if k is not None and k < SMALLEST_K:
+            raise InputError(f"k must be at least {SMALLEST_K}, got {k}")
         if groups is not None and by is None:
             raise InputError("groups needs by, the variable that says who belongs to which group")
         if groups is not None and (isinstance(groups, str) or not isinstance(groups, Iterable)):

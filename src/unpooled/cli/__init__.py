@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from unpooled import __version__
-from unpooled.cli.analyses import SEVERAL, compare, describe, quantiles, table
+from unpooled.cli.analyses import compare, describe, quantiles, table
 from unpooled.cli.ledger import ledger_app
+from unpooled.cli.several import SeveralCommand
 from unpooled.cli.survival import survival
 from unpooled.errors import InputError, UnpooledError
 from unpooled.network_commands import center_app, federation_app
@@ -25,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (table, describe, compare, quantiles, survival, plan):
-    app.command()(command)
+    app.command(cls=SeveralCommand)(command)
 
 
 @app.command()
@@ -42,22 +43,6 @@ app.add_typer(study_app, name="study")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(center_app, name="center")
 app.add_typer(federation_app, name="federation")
-
-
-def _spread(arguments: Sequence[str]) -> list[str]:
-    """Repeat an option before each of its values: --centers a b → --centers a --centers b."""
-    spread: list[str] = []
-    current: str | None = None
-    for argument in arguments:
-        if argument.startswith("-"):
-            current = argument if argument in SEVERAL else None
-            if current is None:
-                spread.append(argument)
-        elif current is not None:
-            spread += [current, argument]
-        else:
-            spread.append(argument)
-    return spread
 
 
 def _version(wanted: bool) -> None:
@@ -78,7 +63,7 @@ def options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; errors that unpooled knows are told in one paragraph."""
     try:
-        app(_spread(sys.argv[1:] if arguments is None else arguments))
+        app(sys.argv[1:] if arguments is None else list(arguments))
     except UnpooledError as error:
         print(f"unpooled: {error}", file=sys.stderr)
         raise SystemExit(2 if isinstance(error, InputError) else 1) from None

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from unpooled.maths.mann_whitney import Alternative
     from unpooled.messages import Limits
 
-SEVERAL = ("--centers", "--groups", "--method", "--p")  # as in --centers a.csv b.csv
-
 
 def table(
     value: Value,
@@ -49,7 +47,7 @@ def table(
     by: By = None,
     groups: Groups = None,
     where: Where = None,
-    k: K = 10,
+    k: K = None,
     method: Annotated[
         str, typer.Option(help="chain (exact counts) or parallel (smooth, with bands).")
     ] = "chain",
@@ -72,6 +70,7 @@ def table(
         by,
         groups=groups,
         where=where,
+        k=k,
         method=method,
         max_bins=max_bins,
         limits=cast("Limits", limits),  # checked by the federation
@@ -89,7 +88,7 @@ def describe(
     by: By = None,
     groups: Groups = None,
     where: Where = None,
-    k: K = 10,
+    k: K = None,
     chart: Annotated[Path | None, typer.Option(help="Write the means (.svg, .png).")] = None,
     codebook: Codebook = None,
     person: Person = None,
@@ -102,7 +101,7 @@ def describe(
     """n, missing, mean and SD per group; Welch's t-test where there are two groups."""
     local = Local(centers, center_column, k, codebook, person, per_person, ledger)
     fed = open_federation(Remote(federation, timeout, on_missing), local)
-    result = fed.describe(value, by, groups=groups, where=where)
+    result = fed.describe(value, by, groups=groups, where=where, k=k)
     finish(result, fed, as_json, releases, chart, report)
 
 
@@ -119,14 +118,17 @@ def compare(
         bool, typer.Option("--ordered", help="--groups ascend: test for a trend.")
     ] = False,
     where: Where = None,
-    k: K = 10,
+    k: K = None,
     alternative: Annotated[
         str,
         typer.Option(help="two-sided; greater: the second, or later, group is larger; less."),
     ] = "two-sided",
     method: Annotated[
         list[str] | None,
-        typer.Option(help="weighted (recommended), sum, fisher, table, parallel, several, or all."),
+        typer.Option(
+            metavar="NAMES...",
+            help="weighted (recommended), sum, fisher, table, parallel, several, or all.",
+        ),
     ] = None,
     max_bins: Annotated[int | None, typer.Option(help="At most so many bins.")] = None,
     chart: Annotated[Path | None, typer.Option(help="Write the charts (.svg, .png).")] = None,
@@ -151,6 +153,7 @@ def compare(
         groups=groups,
         ordered=ordered,
         where=where,
+        k=k,
         alternative=cast("Alternative", alternative),  # checked by the federation
         method=method or "weighted",
         max_bins=max_bins,
@@ -166,18 +169,21 @@ def quantiles(
     on_missing: OnMissing = "stop",
     p: Annotated[
         list[str] | None,
-        typer.Option("--p", help="Which quantiles.  [default: .02 .25 .5 .75 .98]"),
+        typer.Option(
+            "--p", metavar="NUMBERS...", help="Which quantiles.  [default: .02 .25 .5 .75 .98]"
+        ),
     ] = None,
     center_column: CenterColumn = None,
     by: By = None,
     groups: Groups = None,
     where: Where = None,
-    k: K = 10,
+    k: K = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAMES...",
             help="parallel (the default), yj-table, yj-likelihood, yj-grid, interpolation, loss, "
-            "several, or all (but loss)."
+            "several, or all (but loss).",
         ),
     ] = None,
     chart: Annotated[Path | None, typer.Option(help="Write the box plot (.svg, .png).")] = None,
@@ -198,6 +204,7 @@ def quantiles(
         by,
         groups=groups,
         where=where,
+        k=k,
         method=method or "parallel",
     )
     finish(result, fed, as_json, releases, chart, report)
@@ -228,7 +235,7 @@ class Local(NamedTuple):
 
     centers: list[str] | None
     center_column: str | None
-    k: int
+    k: int | None
     codebook: Path | None
     person: str | None
     per_person: str | None
@@ -249,8 +256,8 @@ def open_federation(remote: Remote, local: Local) -> "Federation":
         raise InputError("give either centers, files, or federation, a federation.toml")
     if remote.federation is None:
         return _open_local(local, local.centers or [])
-    if local._replace(codebook=None, centers=None) != Local(None, None, 10, *[None] * 4):
-        raise InputError("k, person, per-person, ledger and center-column are each center's own")
+    if local._replace(k=None, codebook=None) != Local(*[None] * 7):
+        raise InputError("person, per-person, ledger and center-column are each center's own")
     from unpooled.federation import Federation
     from unpooled.variables import read_codebook
 
@@ -276,7 +283,8 @@ def _open_local(local: Local, centers: Sequence[str]) -> "Federation":
     per_person, ledger = local.per_person, local.ledger
     if per_person not in (None, "mean", "first", "max"):
         raise InputError(f"per-person must be mean, first or max, got {per_person!r}")
-    policy = Policy(k=local.k, person=local.person, per_person=per_person)  # type: ignore[arg-type]
+    k = 10 if local.k is None else local.k
+    policy = Policy(k=k, person=local.person, per_person=per_person)  # type: ignore[arg-type]
     variables = None if local.codebook is None else read_codebook(local.codebook)
     if local.center_column is None:
         return Federation.local(_named(centers), policy=policy, variables=variables, ledger=ledger)

@@ -14,7 +14,7 @@ ledger_app = typer.Typer(help="Read and check a center's ledger.", no_args_is_he
 
 @ledger_app.command("show")
 def ledger_show(
-    file: Annotated[Path, typer.Argument(help="A center's ledger.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A center's ledger.")],
     as_json: AsJson = False,
 ) -> None:
     """Print a ledger, entry by entry; say so, if something in it was changed."""
@@ -46,7 +46,7 @@ def _print_entries(file: Path, as_json: bool) -> None:
 
 @ledger_app.command("verify")
 def ledger_verify(
-    file: Annotated[Path, typer.Argument(help="A center's ledger.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A center's ledger.")],
     public_key: Annotated[str | None, typer.Option(help="The center's key, if known.")] = None,
     head: Annotated[str | None, typer.Option(help="The last hash seen, if noted.")] = None,
 ) -> None:
@@ -60,7 +60,9 @@ def ledger_verify(
 
 
 @ledger_app.command("mend")
-def ledger_mend(file: Annotated[Path, typer.Argument(help="A center's ledger.")]) -> None:
+def ledger_mend(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A center's ledger.")],
+) -> None:
     """Set a last line that a crash cut short aside, so that the ledger can go on."""
     from unpooled.ledger import mend
 

@@ -7,10 +7,13 @@ import typer
 
 from unpooled.report.page import check_page_file
 
-Value = Annotated[str, typer.Argument(help="The variable to analyse.", show_default=False)]
+Value = Annotated[
+    str, typer.Argument(metavar="VALUE", help="The variable to analyse.", show_default=False)
+]
 Centers = Annotated[
     list[str] | None,
     typer.Option(
+        metavar="FILES...",
         help="CSV or Parquet files, a center each (NAME=FILE names it); or one file with "
         "--center-column.",
         show_default=False,
@@ -33,11 +36,20 @@ CenterColumn = Annotated[
     str | None, typer.Option(help="The column of the one file that names the center.")
 ]
 By = Annotated[str | None, typer.Option(help="The variable that says who is in which group.")]
-Groups = Annotated[list[str] | None, typer.Option(help="Which groups, in this order.")]
+Groups = Annotated[
+    list[str] | None, typer.Option(metavar="NAMES...", help="Which groups, in this order.")
+]
 Where = Annotated[
     str | None, typer.Option(help="Which people, such as \"age >= 65 and sex == 'F'\".")
 ]
-K = Annotated[int, typer.Option("--k", help="Every number speaks for at least K people.")]
+K = Annotated[
+    int | None,
+    typer.Option(
+        "--k",
+        help="Every number speaks for at least K people; raises the K of centers of --federation."
+        "  [default: 10]",
+    ),
+]
 Codebook = Annotated[
     Path | None, typer.Option(help="A TOML file with what is public about the variables.")
 ]
@@ -62,7 +74,10 @@ Report = Annotated[
     ),
 ]
 Values = Annotated[
-    list[str], typer.Argument(help="The variables to analyse, one or several.", show_default=False)
+    list[str],
+    typer.Argument(
+        metavar="VALUES", help="The variables to analyse, one or several.", show_default=False
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exact numbers as JSON.")]
 ShowReleases = Annotated[

@@ -27,7 +27,10 @@ from unpooled.cli.options import (
 
 
 def survival(
-    time: Annotated[str, typer.Argument(help="The variable that holds times.", show_default=False)],
+    time: Annotated[
+        str,
+        typer.Argument(metavar="TIME", help="The variable that holds times.", show_default=False),
+    ],
     event: Annotated[str, typer.Option(help="The variable that says who had the event.")],
     centers: Centers = None,
     federation: Network = None,
@@ -37,7 +40,7 @@ def survival(
     by: By = None,
     groups: Groups = None,
     where: Where = None,
-    k: K = 10,
+    k: K = None,
     event_is: Annotated[
         str | None, typer.Option(help="The value of the event variable that means the event.")
     ] = None,
@@ -57,6 +60,6 @@ def survival(
     local = Local(centers, center_column, k, codebook, person, per_person, ledger)
     fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.survival(
-        time, event, by, groups=groups, where=where, event_is=event_is, horizon=horizon
+        time, event, by, groups=groups, where=where, k=k, event_is=event_is, horizon=horizon
     )
     finish(result, fed, as_json, releases, chart, report)

@@ -27,8 +27,9 @@ def check_probabilities(p: npt.ArrayLike) -> FloatArray:
     for bad in p[~((p > 0) & (p < 1))]:
         digit = 0 if 10 < bad % 100 < 14 else bad % 10
         ordinal = f"{bad:g}" + {1: "st", 2: "nd", 3: "rd"}.get(digit, "th")
-        hint = f" Hint: for the {ordinal} percentile use {bad / 100:g}." if 1 < bad < 100 else ""
-        raise ValueError(f"quantile must lie in (0, 1), got {bad:g}.{hint}")
+        known = f"for the {ordinal} percentile use {bad / 100:g}" if 1 < bad < 100 else None
+        hint = known or "for the median use 0.5"
+        raise ValueError(f"quantile must lie in (0, 1), got {bad:g}. Hint: {hint}.")
     if p.ndim != 1 or p.size == 0:
         raise ValueError(f"quantile must be a number or a list of numbers, got shape {p.shape}")
     return p

@@ -16,7 +16,9 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")
 Jobs = Annotated[
     int | None, typer.Option(help="Processes; all cores, if not given.", show_default=False)
 ]
-ConfigFile = Annotated[Path, typer.Argument(help="A TOML file that says what to simulate.")]
+ConfigFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A TOML file that says what to simulate.")
+]
 Out = Annotated[
     Path | None,
     typer.Option(help="A folder that keeps the simulations, so that a second run goes on."),
@@ -115,10 +117,16 @@ def study_quantiles(
 
 
 def plan(
-    sizes: Annotated[str, typer.Option(help="People of group x per center: 300,200,100.")],
+    sizes: Annotated[
+        list[str],
+        typer.Option(metavar="NUMBERS...", help="People of group x per center: 300,200,100."),
+    ],
     effect: Annotated[float, typer.Option(help="How much larger group y is.")],
     sizes_y: Annotated[
-        str | None, typer.Option(help="People of group y, if not as many.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            metavar="NUMBERS...", help="People of group y, if not as many.", show_default=False
+        ),
     ] = None,
     center_sd: Annotated[float, typer.Option(help="SD of the centers' levels.")] = 0.0,
     effect_sd: Annotated[float, typer.Option(help="SD of the centers' effects.")] = 0.0,
@@ -132,7 +140,10 @@ def plan(
         float | None, typer.Option(help="Also find the people needed for this power.")
     ] = None,
     p: Annotated[
-        str | None, typer.Option(help="Also the standard error of these quantiles: .5,.98.")
+        list[str] | None,
+        typer.Option(
+            metavar="NUMBERS...", help="Also the standard error of these quantiles: .5,.98."
+        ),
     ] = None,
     sims: Sims = 1000,
     seed: Seed = 1,
@@ -144,8 +155,19 @@ def plan(
     from unpooled.study.planning import make_plan
     from unpooled.study.reading import read_plan
 
+    n_x, n_y, quantiles = (",".join(told) if told else None for told in (sizes, sizes_y, p))
     planned = read_plan(
-        sizes, sizes_y, effect, center_sd, effect_sd, family, k, alternative, level, power, p
+        n_x or "",
+        n_y,
+        effect,
+        center_sd,
+        effect_sd,
+        family,
+        k,
+        alternative,
+        level,
+        power,
+        quantiles,
     )
     with _kept(None) as folder:
         result = make_plan(planned, sims, seed, jobs_of(jobs), folder)
