@@ -112,7 +112,12 @@ def test_a_codebook_gives_natural_limits(
     book.write_text("[crp]\nlowest = 0\n")
     told = fail(capsys, *asked, "--codebook", str(book))
     assert "codebook" in told
-    assert "at [crp]: Object contains unknown field `lowest`" in told
+    assert "at [crp]: there is no setting 'lowest'. Hint: did you mean 'lower'?" in told
+    book.write_text("[cpr]\nlower = 0\n")
+    told = fail(capsys, *asked, "--codebook", str(book))
+    assert told == "unpooled: codebook: there is no variable 'cpr'. Hint: did you mean 'crp'?\n"
+    book.write_bytes("[crp]\nunit = 'µg'\n".encode("latin-1"))
+    assert "is not UTF-8 text" in fail(capsys, *asked, "--codebook", str(book))
 
 
 def test_levels_may_stand_between_commas_and_words_are_named(

@@ -28,8 +28,7 @@ The file looks like this::
 Instead of `data`, a table `[postgres]` with `connection` and `query` reads a database.
 """
 
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -39,11 +38,13 @@ from unpooled.approval import Steward
 from unpooled.center import Center
 from unpooled.errors import InputError
 from unpooled.keys import CenterKey
+from unpooled.nearest import unknown
 from unpooled.policy import Policy
 from unpooled.postgres import Postgres, open_postgres
 from unpooled.scratch import Scratch, check_ram
 from unpooled.sources import Source, open_source
 from unpooled.sql import literal, quote
+from unpooled.toml_file import read_toml
 from unpooled.variables import Variable
 from unpooled.where import Kind
 
@@ -110,12 +111,7 @@ class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 def read_center(path: str | Path) -> CenterFile:
     """Read and check `center.toml`."""
-    try:
-        return msgspec.convert(tomllib.loads(Path(path).read_text()), CenterFile)
-    except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, InputError) as error:
-        raise InputError(f"{str(path)!r} is wrong: {error}") from error
+    return read_toml(path, CenterFile)
 
 
 def open_data(center: CenterFile, folder: Path) -> Source:
@@ -133,11 +129,21 @@ def open_center(center: CenterFile, folder: Path) -> Center:
     ledger = folder / center.ledger
     key = ledger.with_suffix(".key") if center.key is None else folder / center.key
     source = open_data(center, folder)
+    for problem in unknown_columns(center.policy, source):
+        raise InputError(f"policy: {problem}")
     declared = {name: variable.declared for name, variable in center.variables.items()}
     ledger.parent.mkdir(parents=True, exist_ok=True)
     loaded = CenterKey.load_or_create(key)
     steward = Steward(pending_folder(center, folder)) if center.approval == "ask" else None
     return Center(center.name, source, center.policy, loaded, declared, ledger, steward)
+
+
+def unknown_columns(policy: Policy, source: Source) -> Iterator[str]:
+    """What is wrong with the columns that a policy names: nothing, where all are there."""
+    named = (*(policy.variables or ()), *(() if policy.person is None else (policy.person,)))
+    for name in named:
+        if name not in source.kinds:
+            yield unknown("column", name, source.kinds)
 
 
 def pending_folder(center: CenterFile, folder: Path) -> Path:
@@ -160,10 +166,7 @@ def translate(source: Source, variables: Mapping[str, CenterVariable]) -> Source
 def _check(name: str, variable: CenterVariable, kinds: Mapping[str, Kind]) -> None:
     local = variable.local or name
     if local not in kinds:
-        raise InputError(
-            f"variables: {name} is to come from the column {local!r}, which is not there. "
-            f"There are: {', '.join(kinds)}"
-        )
+        raise InputError(f"variables: {name}: {unknown('column', local, kinds)}")
     if kinds[local] in ("integer", "float"):
         groups = variable.groups if variable.codes is None else None
         for code in (*variable.missing, *(variable.codes or ()), *(groups or ())):

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, overload
 
-from unpooled.analyses.asking import Request, stop_at_missing
+from unpooled.analyses.asking import Request, check_codebook_name, stop_at_missing
 from unpooled.analyses.compare import METHODS, check_methods
 from unpooled.analyses.comparison import run_comparison
 from unpooled.analyses.describe import run_describe
@@ -62,6 +62,7 @@ class Federation:
         self._policy = policy
         self._variables = check_codebook(variables)
         self._seed = seed
+        self._looked_up: set[str] = set()  # in the codebook
 
     @classmethod
     def local(
@@ -427,8 +428,7 @@ class Federation:
         request = Request.of(time, by, groups, where, k)
         asked = OutcomeRequest.of(request, event, event_is, horizon, entry)
         since = len(self._coordinator.received)
-        declared = self._variables.get(time, Variable())
-        result = run_survival(self._coordinator, asked, declared)
+        result = run_survival(self._coordinator, asked, self._declared(time))
         return replace(result, record=self._record(since))
 
     def _limits(self, variable: str) -> Limits:
@@ -439,6 +439,10 @@ class Federation:
         return "natural" if known and allowed else "open"
 
     def _declared(self, variable: str) -> Variable:
+        network = self._policy is None  # in one process all names are known before
+        if network and variable not in self._looked_up:
+            self._looked_up.add(variable)
+            check_codebook_name(self._coordinator, variable, self._variables)
         return self._variables.get(variable, Variable())
 
     def _record(self, since: int) -> Record:

@@ -13,13 +13,13 @@ A kit is a folder that one participant gets, with the keys inside: hand it over 
 """
 
 import re
-import tomllib
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
 from unpooled.errors import InputError
+from unpooled.toml_file import read_toml
 
 Role = Literal["coordinator", "center", "analyst"]
 
@@ -77,9 +77,6 @@ class Kit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     centers: tuple[str, ...]
 
 
-_File = TypeVar("_File", FederationFile, Kit)
-
-
 def check_name(argument: str, name: str) -> None:
     """Names travel in certificates and file names, so they are plain."""
     rule = "must be letters, digits, - or _, beginning with a letter"
@@ -91,7 +88,7 @@ def check_name(argument: str, name: str) -> None:
 
 def read_federation(path: str | Path) -> FederationFile:
     """Read and check `federation.toml`."""
-    return _read(Path(path), FederationFile)
+    return read_toml(path, FederationFile)
 
 
 def read_kit(folder: str | Path, role: Role) -> Kit:
@@ -99,7 +96,7 @@ def read_kit(folder: str | Path, role: Role) -> Kit:
     path = Path(folder) / "kit.toml"
     if not path.is_file():
         raise InputError(f"{str(folder)!r} is not a kit: it has no kit.toml")
-    kit = _read(path, Kit)
+    kit = read_toml(path, Kit)
     if kit.role != role:
         whose = kit.role if kit.role == kit.name else f"{kit.role} {kit.name}"
         raise InputError(f"{str(folder)!r} is the kit of the {whose}, not of a {role}")
@@ -115,7 +112,7 @@ def find_analyst_kit(path: str | Path) -> Path:
         return folder / federation.kit
     beside = [folder, *(folder / "kits" / name for name in federation.analysts)]
     for kit in beside:
-        if (kit / "kit.toml").is_file() and _read(kit / "kit.toml", Kit).role == "analyst":
+        if (kit / "kit.toml").is_file() and read_toml(kit / "kit.toml", Kit).role == "analyst":
             return kit
     raise InputError(
         f"no analyst's kit belongs to {str(path)!r}. "
@@ -149,16 +146,6 @@ def _toml(kit: Kit) -> bytes:
         text = msgspec.json.encode(value).decode()  # strings, numbers and lists: as in JSON
         lines.append(f"{field.name} = {text}")
     return ("\n".join(lines) + "\n").encode()
-
-
-def _read(path: Path, kind: type[_File]) -> _File:
-    try:
-        content = tomllib.loads(path.read_text())
-        return msgspec.convert(content, kind)
-    except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, InputError) as error:
-        raise InputError(f"{str(path)!r} is wrong: {error}") from error
 
 
 _CENTER = """\

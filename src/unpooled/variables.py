@@ -1,14 +1,15 @@
 """What is public about a variable: declared in Python, in a TOML codebook, or at the center."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from unpooled.errors import InputError
 from unpooled.maths.lattice import Lattice, is_multiple, public_lattice
+from unpooled.nearest import unknown
+from unpooled.toml_file import convert, read_tables
 
 
 class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -119,17 +120,16 @@ def read_codebook(path: str | Path) -> dict[str, Variable]:
         lower = 0
         atoms = [0]
     """
-    name = ""
     try:
-        tables = msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Any])
-        found = {}
-        for name, table in tables.items():
-            found[name] = msgspec.convert(table, Variable)
-    except OSError as error:
-        raise InputError(f"codebook {str(path)!r} cannot be read: {error.strerror}") from error
-    except (msgspec.DecodeError, InputError) as error:
-        where = f" at [{name}]" if name else ""
-        raise InputError(f"codebook {str(path)!r} is wrong{where}: {error}") from error
+        tables = read_tables(path)
+    except InputError as error:
+        raise InputError(f"codebook {error}") from error
+    found = {}
+    for name, table in tables.items():
+        try:
+            found[name] = convert(table, Variable)
+        except InputError as error:
+            raise InputError(f"codebook {str(path)!r} is wrong at [{name}]: {error}") from error
     return found
 
 
@@ -142,3 +142,10 @@ def check_codebook(variables: Codebook | None) -> dict[str, Variable]:
                 f"{name!r}. Hint: variables={{{name!r}: unpooled.Variable(lower=0)}}"
             )
     return dict(variables or {})
+
+
+def check_declared(variables: Codebook | None, known: Collection[str]) -> None:
+    """Raise where a codebook declares a variable that no center has."""
+    for name in variables or ():
+        if name not in known:
+            raise InputError(f"codebook: {unknown('variable', name, sorted(known))}")

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,6 +87,13 @@ def test_the_command_line_can_raise_k_and_not_lower_it(mixed: Pair) -> None:
         *asked, "--k", "5", wanted=1
     )
     assert "k must be at least 3, got 2" in run(*asked, "--k", "2", wanted=2)
+
+
+def test_a_variable_that_a_codebook_misspells_is_named(mixed: Pair, tmp_path: Path) -> None:
+    book = tmp_path / "book.toml"
+    book.write_text("[lso]\nlower = 0\n")
+    asked = ("table", "los", "--federation", mixed[0].toml, "--codebook", book)
+    assert "there is no variable 'lso'. Hint: did you mean 'los'?" in run(*asked, wanted=2)
 
 
 def test_status_names_the_centers_that_are_connected(mixed: Pair) -> None:

@@ -87,7 +87,12 @@ def test_groups_leave_out_what_the_study_does_not_have() -> None:
     [
         ('data = "stays.csv"', "", "either data"),
         ("k = 5", "k = 2", "at least 3"),
-        ("k = 5", "kk = 5", "kk"),
+        ("k = 5", "kk = 5", r"no setting 'kk' in \[policy\]\. Hint: did you mean 'k'"),
+        ("k = 5", "colour = 5", r"no setting 'colour' in \[policy\]\. There are: k, variables"),
+        ("[policy]", "[polcy]", "no setting 'polcy'. Hint: did you mean 'policy'"),
+        ("unit =", "uni =", r"'uni' in \[variables\.los\]\. Hint: did you mean 'unit'"),
+        ("[policy]", "[postgress]", "did you mean 'postgres'"),
+        ("data =", "dta =", "did you mean 'data'"),
         ('ledger = "Haifa.ledger"', "", "ledger"),
         ('name = "Haifa"', "name = 5", "name"),
         ('name = "Haifa"', 'name = "Haifa"\napproval = "maybe"', "maybe"),
@@ -96,7 +101,7 @@ def test_groups_leave_out_what_the_study_does_not_have() -> None:
 )
 def test_a_file_that_is_wrong_says_how(folder: Path, old: str, new: str, problem: str) -> None:
     path = folder / "center.toml"
-    path.write_text(CENTER.replace(old, new))
+    path.write_text(CENTER.replace(old, new, 1))
     with pytest.raises(InputError, match=problem):
         read_center(path)
 
@@ -104,8 +109,20 @@ def test_a_file_that_is_wrong_says_how(folder: Path, old: str, new: str, problem
 def test_a_column_that_is_not_there_is_named(folder: Path) -> None:
     path = folder / "center.toml"
     path.write_text(CENTER.replace('local = "SEX"', 'local = "GENDER"'))
-    with pytest.raises(InputError, match="'GENDER', which is not there"):
+    with pytest.raises(InputError, match=r"sex: there is no column 'GENDER'\. There are: los, SEX"):
         open_data(read_center(path), folder)
+    path.write_text(CENTER.replace("[variables.glucose]", "[variables.glucoes]"))
+    with pytest.raises(InputError, match=r"no column 'glucoes'\. Hint: did you mean 'glucose'"):
+        open_data(read_center(path), folder)
+
+
+@pytest.mark.parametrize("setting", ['variables = ["los", "wrad"]', 'person = "wrad"'])
+def test_a_policy_names_columns_that_are_there(folder: Path, setting: str) -> None:
+    path = folder / "center.toml"
+    path.write_text(CENTER.replace("k = 5", setting))
+    with pytest.raises(InputError, match=r"policy: there is no column 'wrad'\. Hint: .* 'ward'"):
+        open_center(read_center(path), folder)
+    assert not (folder / "Haifa.ledger").exists()
 
 
 def test_numbers_are_coded_as_numbers() -> None:

@@ -19,6 +19,7 @@ from unpooled.messages import (
     Sizes,
     SizesQuestion,
 )
+from unpooled.nearest import nearest, unknown
 from unpooled.policy import SMALLEST_K, Policy
 from unpooled.results.refusals import CenterRefusal, center_refusals, refusal_sentence
 from unpooled.sources import Source
@@ -174,15 +175,32 @@ def check_answered(
 
 
 def _raise_unknown_variable(coordinator: Coordinator, request: Request, round_: Round[Any]) -> None:
-    unknown = {r.name for _, r in round_.refusals if r.reason is Reason.UNKNOWN_VARIABLE}
-    if not unknown or {r.reason for _, r in round_.refusals} != {Reason.UNKNOWN_VARIABLE}:
+    named = {r.name for _, r in round_.refusals if r.reason is Reason.UNKNOWN_VARIABLE}
+    if not named or {r.reason for _, r in round_.refusals} != {Reason.UNKNOWN_VARIABLE}:
         return
-    catalogues = coordinator.ask(CatalogueQuestion(), Catalogue).aggregates.values()
-    names = sorted({variable.name for c in catalogues for variable in c.variables})
-    missing = sorted(filter(None, unknown))
+    names = _ask_names(coordinator)
+    missing = sorted(filter(None, named))
     quoted = ", ".join(map(repr, missing))
     hint = _quotes_hint(request, missing, names)
     raise InputError(f"no center has a variable {quoted}. There are: {', '.join(names)}{hint}")
+
+
+def _ask_names(coordinator: Coordinator) -> list[str]:
+    catalogues = coordinator.ask(CatalogueQuestion(), Catalogue).aggregates.values()
+    return sorted({variable.name for c in catalogues for variable in c.variables})
+
+
+def check_codebook_name(coordinator: Coordinator, variable: str, declared: Iterable[str]) -> None:
+    """Raise where a codebook does not declare a variable, but one much alike that nobody has.
+
+    Centers are asked for their variables only where there is such a one.
+    """
+    alike = nearest(variable, declared)
+    if alike is None or alike == variable:
+        return
+    names = _ask_names(coordinator)
+    if variable in names and alike not in names:
+        raise InputError(f"codebook: {unknown('variable', alike, names)}")
 
 
 def _quotes_hint(request: Request, unknown: Sequence[str], known: Sequence[str]) -> str:

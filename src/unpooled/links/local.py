@@ -9,7 +9,7 @@ from unpooled.errors import InputError
 from unpooled.keys import CenterKey
 from unpooled.policy import Policy
 from unpooled.sources import Source
-from unpooled.variables import Codebook
+from unpooled.variables import Codebook, check_declared
 
 
 class LocalLink:
@@ -58,6 +58,7 @@ def open_link(
         raise InputError("a federation needs at least one center, got none")
     if any(not str(name).strip() for name in sources):
         raise InputError("a center's name must not be empty. Hint: NAME=FILE, or {'NAME': data}")
+    check_declared(variables, {name for source in sources.values() for name in source.kinds})
     folder = None if ledger is None else Path(ledger)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from unpooled.maths.mann_whitney import Alternative
 from unpooled.study.families import AnyFamily
 from unpooled.study.methods import QUANTILE_METHODS, TEST_METHODS
 from unpooled.study.settings import PROBABILITIES, QuantileSetting, TestSetting
+from unpooled.toml_file import read_toml
 
 Sizes = tuple[Annotated[int, msgspec.Meta(ge=1)], ...]
 Spread = Annotated[float, msgspec.Meta(ge=0)]
@@ -113,12 +114,7 @@ Config = TypeVar("Config", QuantileConfig, TestConfig)
 
 
 def _read(path: Path, kind: type[Config]) -> Config:
-    try:
-        config = msgspec.toml.decode(path.read_bytes(), type=kind)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (msgspec.ValidationError, msgspec.DecodeError, ValueError) as error:
-        raise InputError(f"{path.name}: {error}") from None
+    config = read_toml(path, kind)
     if not config.sizes or not config.families or not all(config.sizes):
         raise InputError(f"{path.name}: sizes and families must not be empty")
     return config

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unpooled.almost_numbers import almost_numbers
-from unpooled.center_config import CenterFile, open_data, read_center
+from unpooled.center_config import CenterFile, open_data, read_center, unknown_columns
 from unpooled.errors import UnpooledError
 from unpooled.keys import CenterKey
 from unpooled.kits import Kit, read_kit
@@ -116,12 +116,10 @@ def _data(center: CenterFile, folder: Path) -> Iterator[Finding]:
     policy = center.policy
     few = "" if people >= policy.k else f"; with fewer than {policy.k} nothing can be answered"
     yield Finding("data", not few, f"{people} rows, {len(source.kinds)} columns{few}")
-    wanted = {*(policy.variables or ()), *(() if policy.person is None else (policy.person,))}
     asked = [name for name in source.kinds if policy.allows(name) and name != policy.person]
     yield from _cells(source, asked)
-    unknown = sorted(wanted - set(source.kinds))
-    if unknown:
-        yield Finding("policy", False, f"it names columns that are not there: {', '.join(unknown)}")
+    for problem in unknown_columns(policy, source):
+        yield Finding("policy", False, problem)
 
 
 def _cells(source: Source, columns: Sequence[str]) -> Iterator[Finding]:
