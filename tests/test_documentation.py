@@ -36,6 +36,19 @@ def test_every_command_is_documented(name: str) -> None:
     assert f"`{name}" in TEXT or f"\n{name}" in TEXT
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md"])
+def test_a_table_of_commands_has_all_of_them(page: str) -> None:
+    """A row begins with the group, `unpooled ledger show`, and may go on with `verify`."""
+    lines = (ROOT / page).read_text().splitlines()
+    rows = [
+        line.split(" | ")[0] for line in lines if line.startswith(("| `unpooled", "| [`unpooled"))
+    ]
+    for name, _ in ALL:
+        *group, last = name.split()
+        beside = [row for row in rows if f"`{' '.join(group)} " in row and f"`{last}`" in row]
+        assert beside or any(f"`{name}`" in row for row in rows), name
+
+
 @pytest.mark.parametrize(
     "option",
     sorted({o for _, c in ALL for p in c.params for o in p.opts if o.startswith("--")}),
