@@ -211,8 +211,8 @@ class Federation:
             raise InputError(f"method must be 'chain' or 'parallel', got {method!r}")
         if limits not in ("open", "natural", "buffer"):
             raise InputError(f"limits must be 'open', 'natural' or 'buffer', got {limits!r}")
-        request = Request.of(value, by, groups, where, k)
         since = len(self._coordinator.received)
+        request = self._request(value, by, groups, where, k)
         if method == "parallel":
             smooth = run_distribution(self._coordinator, request, self._declared(value), max_bins)
             return replace(smooth, record=self._record(since))
@@ -232,8 +232,8 @@ class Federation:
 
         The parameters are those of `table`.
         """
-        request = Request.of(value, by, groups, where, k)
         since = len(self._coordinator.received)
+        request = self._request(value, by, groups, where, k)
         result = run_describe(self._coordinator, request)
         return replace(result, record=self._record(since))
 
@@ -321,8 +321,8 @@ class Federation:
 
         def run(variable: str) -> CompareResult | GroupsResult:
             nonlocal settled
-            request = Request.of(variable, by, settled, where, k)
             since = len(self._coordinator.received)
+            request = self._request(variable, by, settled, where, k)
             shape, declared = (max_bins, self._limits(variable)), self._declared(variable)
             asked = request, ordered, alternative, method, shape, declared
             result = run_comparison(self._coordinator, *asked)
@@ -385,8 +385,8 @@ class Federation:
         """
 
         def run(variable: str) -> QuantilesResult | QuantileSummary:
-            request = Request.of(variable, by, groups, where, k)
             since = len(self._coordinator.received)
+            request = self._request(variable, by, groups, where, k)
             public = self._limits(variable), self._declared(variable)
             summary = run_quantiles(self._coordinator, request, p, method, *public)
             record = self._record(since)
@@ -425,11 +425,29 @@ class Federation:
         entry
             Not possible: everybody is taken to be followed up from time 0 on.
         """
-        request = Request.of(time, by, groups, where, k)
-        asked = OutcomeRequest.of(request, event, event_is, horizon, entry)
         since = len(self._coordinator.received)
+        request = self._request(time, by, groups, where, k)
+        asked = OutcomeRequest.of(request, event, event_is, horizon, entry)
         result = run_survival(self._coordinator, asked, self._declared(time))
         return replace(result, record=self._record(since))
+
+    def _request(
+        self,
+        value: str,
+        by: str | None,
+        groups: Sequence[object] | None,
+        where: str | None,
+        k: int | None,
+    ) -> Request:
+        """What is asked for, checked; over the network also beside the codebook.
+
+        In one process the codebook was checked when the centers were opened.
+        """
+        request = Request.of(value, by, groups, where, k)
+        if self._policy is None and value not in self._looked_up:
+            self._looked_up.add(value)
+            check_codebook_name(self._coordinator, value, self._variables)
+        return request
 
     def _limits(self, variable: str) -> Limits:
         """Natural outer limits where some are declared and allowed, else open ones."""
@@ -439,10 +457,6 @@ class Federation:
         return "natural" if known and allowed else "open"
 
     def _declared(self, variable: str) -> Variable:
-        network = self._policy is None  # in one process all names are known before
-        if network and variable not in self._looked_up:
-            self._looked_up.add(variable)
-            check_codebook_name(self._coordinator, variable, self._variables)
         return self._variables.get(variable, Variable())
 
     def _record(self, since: int) -> Record:
