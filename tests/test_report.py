@@ -98,6 +98,31 @@ def test_a_person_sees_the_answer_and_what_left(page: Any, azpro_report: Path) -
     assert '"say":"' in page.locator("details[open] pre").first.inner_text()
 
 
+@pytest.mark.browser
+def test_a_report_fits_a_phone_and_what_is_wider_scrolls_by_itself(
+    page: Any, azpro_report: Path, tmp_path: Path
+) -> None:
+    files = write_hospitals(tmp_path)
+    fed = Federation.local(files, variables=VARIABLES, seed=7)
+    results: dict[str, Any] = {
+        "quantiles": fed.quantiles("crp", by="arm", method=["yj-table", "yj-grid"]),
+        "table": fed.table("crp", by="arm"),
+        "describe": fed.describe("crp", by="arm"),
+        "groups": fed.compare("crp", by="arm", groups=("control", "patient"), ordered=True),
+        "survival": fed.survival("months", event="died", by="sex", horizon=60),
+    }
+    made = [result.report(tmp_path / f"{name}.html") for name, result in results.items()]
+    before = page.viewport_size
+    page.set_viewport_size({"width": 380, "height": 800})
+    for report in (azpro_report, *made):
+        page.goto(report.as_uri())
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") == 380, report.name
+        texts = page.locator("figure svg text").all()
+        assert min(text.bounding_box()["height"] for text in texts[:20]) > 7, report.name
+    page.set_viewport_size(before)
+
+
 def test_a_report_names_no_address_and_loads_nothing(azpro_report: Path) -> None:
     markup = azpro_report.read_text()
     addresses = set(re.findall(r"https?://[^\s\"'<)]+", markup))

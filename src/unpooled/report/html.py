@@ -42,9 +42,8 @@ class Html:
             + "</tr>"
             for row in rows
         )
-        return Html(
-            f"{self.markup}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return Html(f'{self.markup}<div class="wide">{table}</div>')
 
     def items(self, title: str, items: Iterable[str]) -> "Html":
         """Add a titled list; nothing where it is empty."""

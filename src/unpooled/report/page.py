@@ -27,18 +27,22 @@ p { max-width: 46rem; margin: .5rem 0; }
 table { border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums;
   font-size: .92rem; }
 th, td { padding: .28rem .8rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+td[style*="right"] { white-space: nowrap; }
 thead th { border-bottom: 2px solid var(--ink); font-weight: 600; }
 tbody tr:nth-child(even) { background: var(--tint); }
 ul { margin: .3rem 0; padding-left: 1.3rem; }
+.wide { overflow-x: auto; }
 figure { margin: 1rem 0; break-inside: avoid; }
 figure svg { max-width: 100%; height: auto; }
+@media (max-width: 40rem) { main { padding: 1.2rem 1rem 3rem; } th, td { padding: .28rem .5rem; }
+  figure svg { max-width: 34rem; } }  /* smaller, nobody could read it */
 figcaption { color: var(--soft); font-size: .88rem; }
 details { margin: .4rem 0; }
 summary { cursor: pointer; }
 pre { background: var(--tint); padding: .6rem .8rem; overflow-x: auto; font-size: .8rem;
   white-space: pre-wrap; word-break: break-all; }
 @media print { main { max-width: none; padding: 0; } h2 { break-after: avoid; }
-  tr, figure { break-inside: avoid; } pre { font-size: .65rem; } }
+  tr, figure { break-inside: avoid; } .wide { overflow: visible; } pre { font-size: .65rem; } }
 """
 
 
@@ -73,7 +77,8 @@ def page(title: str, under: str, sections: Sequence[Section]) -> str:
 
 def _section(section: Section) -> str:
     figures = "".join(
-        f"<figure>{svg(figure.chart)}<figcaption>{escape(figure.caption)}</figcaption></figure>"
+        f'<figure><div class="wide">{svg(figure.chart)}</div>'
+        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
         for figure in section.figures
     )
     return f"<section><h2>{escape(section.heading)}</h2>{section.body}{figures}</section>"
