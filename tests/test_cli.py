@@ -224,6 +224,11 @@ def test_a_ledger_that_is_not_sound_is_shown_as_such(
         (["table", "sex"], "something other than numbers"),
         (["table", "crp", "--where", "age >> 3"], "^"),
         (["table", "crp", "--limits", "closed"], "limits must be"),
+        (
+            ["compare", "crp", "--by", "crp"],
+            "by must be another variable than the value",
+        ),
+        (["table", "crp", "--federation", "f.toml"], "either --centers FILES..., or --federation"),
         (["table", "crp", "--k", "2"], "k must be at least 3"),
         (["describe", "crp", "--per-person", "median"], "per-person must be"),
         (["describe", "crp", "--by", "arm", "--groups", "control", "cases"], "in 'cases' of 'arm'"),
@@ -243,7 +248,21 @@ def test_files_that_cannot_be_written(
     assert "must end in .html" in fail(capsys, *asked, "--report", str(tmp_path / "x.pdf"))
     (tmp_path / "file").write_text("")
     assert "file" in fail(capsys, *asked, "--report", str(tmp_path / "file" / "r.html"))
-    assert "folder" in fail(capsys, "table", "crp", "--centers", str(tmp_path))
+    assert "is a folder. Hint: name its files" in fail(
+        capsys, "table", "crp", "--centers", str(tmp_path)
+    )
+
+
+def test_the_files_to_write_are_looked_at_before_anybody_is_asked(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str], tmp_path: Path
+) -> None:
+    asked = ["describe", "crp", "--centers", *hospitals, "--ledger", str(tmp_path / "ledgers")]
+    for option, file in (("--chart", "x.gif"), ("--report", "x.pdf")):
+        assert "must end in" in fail(capsys, *asked, option, str(tmp_path / file))
+    assert not (tmp_path / "ledgers").exists()
+    plan = ["plan", "--sizes", "30", "30", "--effect", "1", "--sims", "20"]
+    assert "must end in .svg or .png" in fail(capsys, *plan, "--chart", str(tmp_path / "x.gif"))
+    assert "sims must be at least 20, got 0" in fail(capsys, *plan, "--sims", "0")
 
 
 def test_centers_that_cannot_be_opened(

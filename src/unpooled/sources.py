@@ -364,7 +364,8 @@ def _open_file(path: Path, scratch: Scratch | None) -> Source:
     import duckdb
 
     if not path.is_file():
-        problem = "is a folder" if path.is_dir() else "does not exist"
+        hint = f"is a folder. Hint: name its files, as {path / '*.csv'!s}"
+        problem = hint if path.is_dir() else "does not exist"
         raise SourceError(f"{str(path)!r} {problem}")
     connection = connect(scratch)
     exactly = re.sub(r"([*?\[])", r"[\1]", str(path))  # not a pattern for other files

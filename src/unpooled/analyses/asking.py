@@ -51,6 +51,8 @@ class Request:
         _check_type("k", k, int | None, "a whole number")
         if k is not None and k < SMALLEST_K:
             raise InputError(f"k must be at least {SMALLEST_K}, got {k}")
+        if by == variable:
+            raise InputError(f"by must be another variable than the value, got {by!r} for both")
         if groups is not None and by is None:
             raise InputError("groups needs by, the variable that says who belongs to which group")
         if groups is not None and (isinstance(groups, str) or not isinstance(groups, Iterable)):

@@ -27,6 +27,7 @@ from unpooled.cli.options import (
     Value,
     Values,
     Where,
+    chart_file,
 )
 from unpooled.errors import InputError
 
@@ -53,7 +54,7 @@ def table(
     ] = "chain",
     max_bins: Annotated[int | None, typer.Option(help="At most so many bins.")] = None,
     limits: Annotated[str, typer.Option(help="Outer limits: open, natural or buffer.")] = "open",
-    chart: Annotated[Path | None, typer.Option(help="Write the histogram (.svg, .png).")] = None,
+    chart: Annotated[Path | None, chart_file("Write the histogram (.svg, .png).")] = None,
     codebook: Codebook = None,
     person: Person = None,
     per_person: PerPerson = None,
@@ -89,7 +90,7 @@ def describe(
     groups: Groups = None,
     where: Where = None,
     k: K = None,
-    chart: Annotated[Path | None, typer.Option(help="Write the means (.svg, .png).")] = None,
+    chart: Annotated[Path | None, chart_file("Write the means (.svg, .png).")] = None,
     codebook: Codebook = None,
     person: Person = None,
     per_person: PerPerson = None,
@@ -131,7 +132,7 @@ def compare(
         ),
     ] = None,
     max_bins: Annotated[int | None, typer.Option(help="At most so many bins.")] = None,
-    chart: Annotated[Path | None, typer.Option(help="Write the charts (.svg, .png).")] = None,
+    chart: Annotated[Path | None, chart_file("Write the charts (.svg, .png).")] = None,
     codebook: Codebook = None,
     person: Person = None,
     per_person: PerPerson = None,
@@ -186,7 +187,7 @@ def quantiles(
             "several, or all (but loss).",
         ),
     ] = None,
-    chart: Annotated[Path | None, typer.Option(help="Write the box plot (.svg, .png).")] = None,
+    chart: Annotated[Path | None, chart_file("Write the box plot (.svg, .png).")] = None,
     codebook: Codebook = None,
     person: Person = None,
     per_person: PerPerson = None,
@@ -253,7 +254,9 @@ class Remote(NamedTuple):
 def open_federation(remote: Remote, local: Local) -> "Federation":
     """The centers over the network, or those in this process."""
     if (remote.federation is None) == (local.centers is None):
-        raise InputError("give either centers, files, or federation, a federation.toml")
+        raise InputError(
+            "whose data? Give either --centers FILES..., or --federation federation.toml"
+        )
     if remote.federation is None:
         return _open_local(local, local.centers or [])
     if local._replace(k=None, codebook=None) != Local(*[None] * 7):
@@ -323,10 +326,7 @@ def finish(
         if chart is not None:
             from unpooled.report.charts import save
 
-            try:
-                save(result.chart(), chart)
-            except ValueError as error:
-                raise InputError(str(error)) from error
+            save(result.chart(), chart)
         if report is not None:
             result.report(report)
             print(f"report: {report}", file=sys.stderr)

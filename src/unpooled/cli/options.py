@@ -1,11 +1,11 @@
 """The options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from unpooled.report.page import check_page_file
+from unpooled.report.page import check_chart_file, check_page_file
 
 Value = Annotated[
     str, typer.Argument(metavar="VALUE", help="The variable to analyse.", show_default=False)
@@ -60,6 +60,15 @@ PerPerson = Annotated[
 LedgerFolder = Annotated[
     Path | None, typer.Option("--ledger", help="A folder for the centers' ledgers and keys.")
 ]
+
+
+def chart_file(shows: str) -> Any:
+    """The option for a chart's file, which is checked before anybody is asked."""
+    return typer.Option(help=shows, callback=_chart_file)
+
+
+def _chart_file(path: Path | None) -> Path | None:
+    return None if path is None else check_chart_file(path)
 
 
 def _page_file(path: Path | None) -> Path | None:

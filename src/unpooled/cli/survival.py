@@ -23,6 +23,7 @@ from unpooled.cli.options import (
     ShowReleases,
     Timeout,
     Where,
+    chart_file,
 )
 
 
@@ -47,7 +48,7 @@ def survival(
     horizon: Annotated[
         float | None, typer.Option(help="How far to look; follow-up beyond it is cut there.")
     ] = None,
-    chart: Annotated[Path | None, typer.Option(help="Write the curves (.svg, .png).")] = None,
+    chart: Annotated[Path | None, chart_file("Write the curves (.svg, .png).")] = None,
     codebook: Codebook = None,
     person: Person = None,
     per_person: PerPerson = None,

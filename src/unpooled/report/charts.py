@@ -8,6 +8,7 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.effect import Interval
+from unpooled.report.page import check_chart_file
 
 if TYPE_CHECKING:
     import altair
@@ -251,6 +252,4 @@ def group_colour(groups: Sequence[str], by: str | None) -> "altair.Color":
 
 def save(chart: "altair.TopLevelMixin", path: str | Path) -> None:
     """Write a chart as SVG or PNG, by the file's name."""
-    if Path(path).suffix.lower() not in (".svg", ".png"):
-        raise ValueError(f"a chart's file must end in .svg or .png, got {str(path)!r}")
-    chart.save(str(path), scale_factor=2.0)
+    chart.save(str(check_chart_file(path)), scale_factor=2.0)

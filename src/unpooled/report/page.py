@@ -99,6 +99,14 @@ def check_page_file(path: str | Path) -> Path:
     return file
 
 
+def check_chart_file(path: str | Path) -> Path:
+    """The file of a chart; its name must say what it is."""
+    file = Path(path)
+    if file.suffix.lower() not in (".svg", ".png"):
+        raise InputError(f"a chart's file must end in .svg or .png, got {str(path)!r}")
+    return file
+
+
 def write(path: str | Path, markup: str) -> Path:
     """Write a page to a file."""
     file = check_page_file(path)

@@ -155,6 +155,10 @@ def plan(
     from unpooled.study.planning import make_plan
     from unpooled.study.reading import read_plan
 
+    if chart is not None:
+        from unpooled.report.page import check_chart_file
+
+        check_chart_file(chart)
     n_x, n_y, quantiles = (",".join(told) if told else None for told in (sizes, sizes_y, p))
     planned = read_plan(
         n_x or "",

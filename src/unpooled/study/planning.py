@@ -147,6 +147,8 @@ def _text(rows: Sequence[dict[str, Any]]) -> str:
 
 def make_plan(plan: Plan, sims: int, seed: int, jobs: int, folder: Path) -> PlanResult:
     """Simulate the federation; with a target power also larger and smaller ones."""
+    if sims < 20:
+        raise InputError(f"sims must be at least 20, got {sims}")
     powers = {0: _powers(plan, sims, seed, jobs, folder)}
     if plan.power is not None:
         _search(plan, powers, (sims, seed, jobs, folder))
