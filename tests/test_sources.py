@@ -91,14 +91,15 @@ def test_a_word_for_nothing_is_missing_among_numbers_and_a_word_among_words(
     assert list(source.kinds.values()) == ["integer", "float", "date", "boolean", "text"]
     *nothing, text = source.rows(f"SELECT * FROM {source.relation}")[1]
     assert nothing == [None] * 4
-    assert text == (word if word.strip() else None)
+    left = None if word.strip() in ("", "NA", "NULL") else word
+    assert text == left
     (kept, *_) = [*kept_words(source, source.kinds), None]
     assert (None if kept is None else (kept.column, kept.word, kept.cells)) == (
-        ("t", word, 1) if word.strip() else None
+        ("t", word, 1) if left else None
     )
     assert missing_cells(source, source.kinds) == {
         **dict.fromkeys("ifdb", 1),
-        **({} if word.strip() else {"t": 1}),
+        **({} if left else {"t": 1}),
     }
 
 
@@ -113,13 +114,15 @@ def test_a_column_is_of_truth_values_only_where_they_are_written_so(tmp_path: Pa
     assert [g.group for g in fed.describe("crp", by="sex", groups=("F",)).groups] == ["F"]
 
 
-def test_a_group_called_none_is_a_group(tmp_path: Path) -> None:
+def test_a_group_called_none_is_a_group_and_what_r_writes_for_nothing_is_not(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "a.csv"
-    rows = "".join(f"{i},{('None', 'NA', 'aspirin')[i % 3]}\n" for i in range(90))
+    rows = "".join(f"{i},{('None', 'N/A', 'aspirin', 'NA')[i % 4]}\n" for i in range(120))
     file.write_text(f"crp,drug\n{rows}")
     told = Federation.local({"Haifa": file}, seed=1).describe("crp", by="drug").to_dict()
     assert {group["group"]: group["n"] for group in told["groups"]} == dict.fromkeys(
-        ("NA", "None", "aspirin"), 30
+        ("N/A", "None", "aspirin"), 30
     )
 
 

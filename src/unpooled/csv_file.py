@@ -1,8 +1,8 @@
 """A CSV file as a table of DuckDB, and what in it does not fit.
 
 A column is of numbers, days or truth values if all its cells are, but those that are empty or have
-a word for nothing, such as NA. In a column of text only empty cells are missing: each word there
-may be the name of a group.
+a word for nothing, such as NA. In a column of text only empty cells are missing, and what R and
+databases write for them, NA and NULL: every other word may be the name of a group.
 """
 
 import csv
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _NOT_UTF8 = "is not UTF-8 text. Hint: save the file as UTF-8; spreadsheets call it CSV UTF-8."
 _NOTHING = ("", " ", "  ", "   ", *MISSING_WORDS)
+_NO_WORD = ("NA", "NULL")  # among words
 
 
 def load_csv(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) -> None:
@@ -69,8 +70,8 @@ def _true_or_false(connection: "duckdb.DuckDBPyConnection", name: str, rows: str
 
 
 def _value(name: str, sql_type: str, day: str | None, moment: str | None) -> str:
-    if sql_type == "VARCHAR":  # each word may be the name of a group
-        return f"(CASE WHEN trim({name}) <> '' THEN {name} END)"
+    if sql_type == "VARCHAR":
+        return f"(CASE WHEN trim({name}) NOT IN {words_sql(('', *_NO_WORD))} THEN {name} END)"
     known = f"(CASE WHEN {name} NOT IN {words_sql(_NOTHING)} THEN {name} END)"
     written = {"DATE": day, "TIMESTAMP": moment}.get(sql_type)
     if written is not None:

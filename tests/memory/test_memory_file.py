@@ -148,6 +148,9 @@ def test_a_file_of_another_center_is_refused(tmp_path: Path) -> None:
     MemoryFile("Bern", tmp_path / "x.memory", ledger).close()
     with pytest.raises(LedgerError, match="not the memory of Haifa"):
         MemoryFile("Haifa", tmp_path / "x.memory", ledger)
+    (tmp_path / "x.memory").write_bytes(b'{"format":"unpooled memory 2","center":"Haifa"}\n')
+    with pytest.raises(LedgerError, match=r"another version wrote it\. Begin a new ledger"):
+        MemoryFile("Haifa", tmp_path / "x.memory", ledger)
     (tmp_path / "x.memory").write_bytes(b"{}\n")
     with pytest.raises(LedgerError, match="line 1"):
         MemoryFile("Haifa", tmp_path / "x.memory", ledger)

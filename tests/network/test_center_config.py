@@ -136,7 +136,7 @@ def test_numbers_are_coded_as_numbers() -> None:
 
 def test_what_is_declared_missing_leaves_numbers(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
-    file.write_text("crp,sex\n4,F\n<0.1,NA\n-,M\n-9,-\n")
+    file.write_text("crp,sex\n4,F\n<0.1,N/A\n-,M\n-9,-\n")
     source = open_source(file)
     assert source.kinds == {"crp": "text", "sex": "text"}
     declared: tuple[Code, ...] = ("<0.1", "-", -9)
@@ -145,7 +145,7 @@ def test_what_is_declared_missing_leaves_numbers(tmp_path: Path) -> None:
     assert kept.rows(f"SELECT crp FROM {kept.relation}") == [(4.0,), (None,), (None,), (None,)]
     twice = translate(source, {"crp": CenterVariable(missing=declared, factor=2)})
     assert twice.rows(f"SELECT crp FROM {twice.relation}")[0] == (8.0,)
-    words = translate(source, {"sex": CenterVariable(missing=("NA", "-"))})
+    words = translate(source, {"sex": CenterVariable(missing=("N/A", "-"))})
     assert words.rows(f"SELECT sex FROM {words.relation}") == [("F",), (None,), ("M",), (None,)]
     with pytest.raises(InputError, match=r"'crp' has cells that are no numbers\. Hint: missing ="):
         translate(source, {"crp": CenterVariable(missing=("-",), factor=2)})

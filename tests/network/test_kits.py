@@ -104,12 +104,14 @@ def test_check_says_in_plain_words_what_is_wrong(network: Network) -> None:
     assert "ok     data: 40 rows, 3 columns" in told
     assert "note   data: crp is read as text, for row 1 has '0,5'. Hint: decimals" in told
     assert "ok     data: missing cells: none" in told
-    rows = "".join(f"{i};{'.' if i % 4 else i};{('F', 'NA', '', 'M')[i % 4]}\n" for i in range(40))
+    rows = "".join(
+        f"{i};{'.' if i % 4 else i};{('F', 'N/A', 'NA', 'M')[i % 4]}\n" for i in range(40)
+    )
     (kit / "data.csv").write_text(f"age;crp;sex\n{rows}")
     told = run("center", "check", kit, wanted=1)
     assert "ok     data: missing cells: crp 30, sex 10" in told
-    assert "note   data: sex is text, so 'NA' in 10 cells is taken for a group's name." in told
-    assert 'say missing = ["NA"] in [variables.sex]' in told
+    assert "note   data: sex is text, so 'N/A' in 10 cells is taken for a group's name." in told
+    assert 'say missing = ["N/A"] in [variables.sex]' in told
     (kit / "data.csv").unlink()
     (kit / "local" / "authorization.json").write_text("{}")
     assert "WRONG  engine settings: authorization.json" in run("center", "check", kit, wanted=1)

@@ -7,9 +7,9 @@ answer never left, after a crash, does no harm: the center remembers a little mo
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -24,11 +24,13 @@ from unpooled.memory.steps import Step
 from unpooled.memory.units import Units
 from unpooled.messages import CatalogueQuestion, decode_question
 
+_FORMAT = "unpooled memory 3"
+
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The first line: whose memory this is."""
 
-    format: Literal["unpooled memory 2"]
+    format: str
     center: str
 
 
@@ -57,7 +59,7 @@ class MemoryFile:
         self._file: LineFile | None = None
         if path is None:
             return
-        first = msgspec.json.encode(Header("unpooled memory 2", center)) + b"\n"
+        first = msgspec.json.encode(Header(_FORMAT, center)) + b"\n"
         if not path.exists():
             _check_ledger(path, ledger, set())
         self._file = LineFile(path, first)
@@ -93,7 +95,7 @@ class MemoryFile:
                 break  # cut short by a crash: its answer never left
             if number == 1:
                 if raw != first:
-                    raise LedgerError(f"{path}: line 1: this is not the memory of {ledger.center}")
+                    raise LedgerError(f"{path}: line 1: {_wrong(raw, ledger.center)}")
             else:
                 line = _decoded(path, number, raw)
                 self.lines.setdefault(line.variable, []).append(line)
@@ -101,6 +103,14 @@ class MemoryFile:
             size += len(raw)
         _check_ledger(path, ledger, remembered)
         return size
+
+
+def _wrong(first: bytes, center: str) -> str:
+    """What is wrong with the first line of a file."""
+    with suppress(msgspec.DecodeError):
+        if msgspec.json.decode(first, type=Header).format != _FORMAT:
+            return "another version wrote it. Begin a new ledger and memory; keep the old ones"
+    return f"this is not the memory of {center}"
 
 
 def memory_path(ledger: Path) -> Path:
