@@ -12,8 +12,8 @@ from unpooled.errors import InputError, RefusedError
 from unpooled.maths.binning import Rule, cut
 from unpooled.maths.mann_whitney import table_test
 from unpooled.messages import Ranks, decode_answer
-from unpooled.results.compare import UNFAIR
 from unpooled.results.several import SeveralComparisons
+from unpooled.results.unfair import UNFAIR
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 

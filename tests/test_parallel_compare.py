@@ -11,6 +11,9 @@ from unpooled import Federation, Policy, Variable
 from unpooled.errors import RefusedError
 from unpooled.maths.arrays import FloatArray
 from unpooled.results.compare import CompareResult
+from unpooled.results.distribution import DistributionResult
+from unpooled.results.quantiles import QuantilesResult
+from unpooled.results.unfair import LEFT_OUT, UNFAIR
 
 
 def rows(seed: int = 1, n: int = 1200, shift: float = 0.3, center: float = 0.0) -> pl.DataFrame:
@@ -20,7 +23,9 @@ def rows(seed: int = 1, n: int = 1200, shift: float = 0.3, center: float = 0.0) 
     return pl.DataFrame({"v": values, "g": groups, "h": hospitals})
 
 
-def compare(frame: pl.DataFrame, method: str = "parallel", **settings: object) -> CompareResult:
+def compare(
+    frame: pl.DataFrame, method: str | list[str] = "parallel", **settings: object
+) -> CompareResult:
     fed = Federation.split(frame, center="h", seed=1, **settings)  # type: ignore[arg-type]
     return fed.compare("v", by="g", groups=("x", "y"), method=method)
 
@@ -214,3 +219,46 @@ def test_scores_of_few_values_have_no_parallel_test() -> None:
         compare(scores(1, most=5))
     told = compare(scores(1, most=5), "all").to_dict()
     assert told["parallel"] is None
+
+
+def zeros() -> pl.DataFrame:
+    """30 % zeros and no effect; some tables have too few cells to say where their people are."""
+    random, n = np.random.default_rng(1), 600
+    values = np.where(random.random(n) < 0.3, 0.0, random.lognormal(0, 0.7, n))
+    groups, hospitals = (["x"] * 60 + ["y"] * 40) * 6, np.repeat(list("ABCDEF"), 100)
+    return pl.DataFrame({"v": values, "g": groups, "h": hospitals})
+
+
+def test_centers_left_out_for_their_values_are_no_fair_sample() -> None:
+    """8 of 44 such samples without an effect were rejected, 2 by the pooled test."""
+    result = compare(zeros())
+    assert {refusal.reason for refusal in result.refusals} == {"few-cells"}
+    assert result.test.note is not None
+    assert result.test.note.startswith(UNFAIR)
+    assert result.recommended == "table"
+    assert "parallel may find effects that are not there. Rely on method='table'" in result.why
+    declared = compare(zeros(), variables={"v": Variable(atoms=(0,))})
+    assert (declared.refusals, declared.test.note, declared.unfair) == ((), None, ())
+
+
+def test_a_fair_method_beside_it_stays_recommended() -> None:
+    """All centers tell their ranks: only tables on a lattice are left out."""
+    result = compare(zeros(), ["weighted", "parallel"])
+    assert result.unfair == ("parallel",)
+    assert [UNFAIR in (test.note or "") for test in result.methods] == [False, True]
+    assert result.recommended == "weighted"
+    assert "Rely on method='weighted'" in result.why
+
+
+def test_quantiles_and_table_say_that_values_decide_who_is_left_out() -> None:
+    def ask(**settings: object) -> list[QuantilesResult | DistributionResult]:
+        fed = Federation.split(zeros(), center="h", seed=1, **settings)  # type: ignore[arg-type]
+        asked = {"by": "g", "groups": ("x", "y"), "method": "parallel"}
+        return [fed.quantiles("v", **asked), fed.table("v", **asked)]  # type: ignore[arg-type,list-item]
+
+    for result in ask():
+        assert f"note: {LEFT_OUT}" in str(result)
+        assert LEFT_OUT in result.to_dict()["notes"]
+        assert any(LEFT_OUT in str(section.body) for section in result.sections())
+    for result in ask(variables={"v": Variable(atoms=(0,))}):
+        assert LEFT_OUT not in str(result)

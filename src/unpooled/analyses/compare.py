@@ -30,10 +30,11 @@ from unpooled.maths.mann_whitney import (
 from unpooled.maths.moments import SD_NEEDS, telling_values
 from unpooled.maths.shift import shift
 from unpooled.messages import Limits, Ranks, RanksQuestion, Reason, Refusal
-from unpooled.results.compare import UNFAIR, CenterComparison, CompareResult
+from unpooled.results.compare import CenterComparison, CompareResult
 from unpooled.results.pooled import PooledComparison
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
+from unpooled.results.unfair import UNFAIR, refused_for_values
 from unpooled.variables import Variable
 
 BY_CENTER = {"weighted": weighted_test, "sum": sum_test, "fisher": fisher_test}
@@ -168,9 +169,9 @@ def _combine(
 ) -> CompareResult:
     ranks, table, pooled = list(told.centers.values()), told.table, told.pooled
     x, y = request.groups or ("", "")
-    unfair = bool(ranks) and refused_for_values(told.refusals)
+    unfair = _unfair(told)
     tests = [BY_CENTER[m](ranks, alternative) for m in methods if m in BY_CENTER and ranks]
-    if unfair:
+    if "weighted" in unfair:
         tests = [replace(test, note=test.note or UNFAIR) for test in tests]
     moved = None
     if table is not None and "table" in methods:
@@ -206,14 +207,13 @@ def _combine(
     )
 
 
-def refused_for_values(refusals: Iterable[tuple[str, Refusal]]) -> bool:
-    """Whether centers refused because of their values, so that the others are no fair sample.
-
-    Of zeros and ones in small groups, those centers answer that happen to have K ones: where the
-    larger group has them anyway, the smaller one seems to have more. 29 % of samples without an
-    effect were then rejected by the weighted test (six centers of 200 and 60 people, 12 % ones).
-    """
-    return any(refusal.reason is Reason.FEW_VALUES for _, refusal in refusals)
+def _unfair(told: _Told) -> tuple[str, ...]:
+    """The methods that rest on centers of which the outcome decided which they are."""
+    within = bool(told.centers) and refused_for_values(center_refusals(told.refusals))
+    found = list(BY_CENTER) if within else []
+    if told.pooled is not None and refused_for_values(told.pooled.distribution.refusals):
+        found.append("parallel")
+    return tuple(found)
 
 
 def _effect(

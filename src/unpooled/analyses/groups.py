@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from unpooled.analyses.asking import Request, explain, refuse, take_attendance
-from unpooled.analyses.compare import BY_CENTER, check_methods, refused_for_values
+from unpooled.analyses.compare import BY_CENTER, check_methods
 from unpooled.analyses.table import run_table_beside, table_note
 from unpooled.cohort import Selection
 from unpooled.coordinator import Coordinator
@@ -47,10 +47,10 @@ from unpooled.messages import (
     Reason,
     Refusal,
 )
-from unpooled.results.compare import UNFAIR
 from unpooled.results.groups import CenterGroups, GroupsResult, PairComparison
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
+from unpooled.results.unfair import UNFAIR, refused_for_values
 
 Pair = tuple[str, str]
 KRUSKAL = {"weighted": kruskal_weighted, "sum": kruskal_sum, "fisher": kruskal_fisher}
@@ -222,7 +222,7 @@ def _combine(
 ) -> GroupsResult:
     groups = request.groups or ()
     ranks = [center.ranks for center in centers.values()]
-    unfair = bool(ranks) and refused_for_values(refusals)
+    unfair = bool(ranks) and refused_for_values(center_refusals(refusals))
     found = [tests.by_center(m, ranks) for m in methods if m in KRUSKAL and ranks]
     if unfair:
         found = [replace(test, note=test.note or UNFAIR) for test in found]
@@ -252,7 +252,7 @@ def _combine(
         refusals=told,
         table=table,
         rounds=rounds,
-        unfair=unfair,
+        unfair=tuple(KRUSKAL) if unfair else (),
     )
     return replace(result, pairs=_pairs(tests, result))
 

@@ -18,17 +18,12 @@ from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
 from unpooled.results.reporting import write_report
 from unpooled.results.table import TableResult
+from unpooled.results.unfair import why_unfair
 
 if TYPE_CHECKING:
     import altair
 
 RECOMMENDED = "weighted"
-UNFAIR = "centers refused because of their values: the others are no fair sample"
-WHY_UNFAIR = (
-    "Centers refuse groups of few different values, and which of them do depends on the outcome: "
-    "the centers that answer are no fair sample, and weighted, sum and Fisher may find effects "
-    "that are not there. Rely on method='table'."
-)
 _NONE = "no center could answer"
 _DISAGREE = 0.05  # p of heterogeneity below which centers are said to disagree
 
@@ -73,7 +68,7 @@ class CompareResult:
     pooled: PooledComparison | None = None  # of method "parallel"
     record: Record = field(default_factory=Record)
     unanswered: tuple[str, ...] = ()  # methods asked for that no center could answer
-    unfair: bool = False  # which centers answered depends on the outcome
+    unfair: tuple[str, ...] = ()  # methods: which centers they rest on depends on the outcome
     more: More = field(default_factory=More, repr=False, compare=False)
 
     @property
@@ -81,16 +76,17 @@ class CompareResult:
         """The method to rely on."""
         if self.centers and not self.unfair:
             return RECOMMENDED
-        beside = [test.method for test in self.methods if test.method in ("table", "parallel")]
-        return beside[0] if beside else RECOMMENDED
+        fair = [test.method for test in self.methods if test.method not in self.unfair]
+        beside = [method for method in fair if method in (RECOMMENDED, "table", "parallel")]
+        return beside[0] if beside else "table"
 
     @property
     def why(self) -> str:
         """One sentence on the recommendation."""
+        if self.unfair:
+            return why_unfair(self.unfair, self.recommended)
         if not self.centers:
             return "No center could compare the groups by itself; only their tables can."
-        if self.unfair:
-            return WHY_UNFAIR
         if len(self.centers) == 1:
             return "With one center, weighted, sum and Fisher are the same test of that center."
         if [test.method for test in self.methods] == ["parallel"]:

@@ -14,6 +14,7 @@ from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
 from unpooled.report.text import count, number
 from unpooled.results.table import TableResult
+from unpooled.results.unfair import LEFT_OUT, refused_for_values
 
 if TYPE_CHECKING:
     import altair
@@ -96,7 +97,7 @@ class DistributionResult(TableResult):
         curves = [one.to_dict() for one in self.distributions]
         centers = [one.to_dict() for one in self.centers]
         told = {"method": "parallel", "counts_low": low, "counts_high": high}
-        told |= {"curves": curves, "centers": centers}
+        told |= {"curves": curves, "centers": centers, "notes": self.notes()}
         return {**TableResult.to_dict(self), **told}
 
     def chart(self) -> "altair.TopLevelMixin":
@@ -146,6 +147,13 @@ class DistributionResult(TableResult):
         header = ["center", "group", "people", "at", "share minus the others'", "z", "adjusted p"]
         return header, rows
 
+    def notes(self) -> list[str]:
+        """What to know about it: whether it is of a fair sample, and which centers differ."""
+        return [*self._unfair(), *self.differing()]
+
+    def _unfair(self) -> list[str]:
+        return [LEFT_OUT] if refused_for_values(self.refusals) else []
+
     def differing(self) -> list[str]:
         """The centers that differ from all others, in words."""
         return [
@@ -171,7 +179,7 @@ class DistributionResult(TableResult):
         return header, rows
 
     def __str__(self) -> str:
-        notes = "".join(f"\nnote: {sentence}" for sentence in self.differing())
+        notes = "".join(f"\nnote: {sentence}" for sentence in self.notes())
         return f"{TableResult.__str__(self)}{notes}"
 
     def _drawings(self) -> list[tuple[str, Drawing]]:
@@ -183,7 +191,8 @@ class DistributionResult(TableResult):
             Figure(self.chart(), "The smooth density with its 95 % band, and the histogram."),
             Figure(self.cdf_chart(), "The share of people at or below a value, with 95 % bands."),
         ]
-        whole = [Section("Smooth distribution", Html().table(*self.columns()), figures)]
+        body = Html().table(*self.columns()).items("Notes", self._unfair())
+        whole = [Section("Smooth distribution", body, figures)]
         header, rows = self.center_columns()
         if rows:
             told = self.differing() or ["No center differs from the others at the level of 5 %."]

@@ -12,7 +12,7 @@ from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section, stacked
 from unpooled.report.text import columns_text, number, p_text
-from unpooled.results.compare import RECOMMENDED, WHY_UNFAIR, heterogeneity_dict
+from unpooled.results.compare import RECOMMENDED, heterogeneity_dict
 from unpooled.results.interval import interval_cells, interval_dict
 from unpooled.results.more import More
 from unpooled.results.quantiles import table_quantiles
@@ -20,6 +20,7 @@ from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
 from unpooled.results.reporting import write_report
 from unpooled.results.table import TableResult
+from unpooled.results.unfair import why_unfair
 
 if TYPE_CHECKING:
     import altair
@@ -132,13 +133,13 @@ class GroupsResult:
     table: TableResult | None
     rounds: int
     record: Record = field(default_factory=Record)
-    unfair: bool = False  # which centers answered depends on the outcome
+    unfair: tuple[str, ...] = ()  # methods: which centers they rest on depends on the outcome
     more: More = field(default_factory=More, repr=False, compare=False)
 
     @property
     def recommended(self) -> str:
         """The method to rely on."""
-        if self.centers and len(self.linked) == 1 and (self.table is None or not self.unfair):
+        if self.centers and len(self.linked) == 1 and not self.unfair:
             return RECOMMENDED
         return "table"
 
@@ -154,7 +155,7 @@ class GroupsResult:
                 "nothing about such differences; only the table does."
             )
         if self.unfair:
-            return WHY_UNFAIR
+            return why_unfair(self.unfair, self.recommended)
         if len(self.centers) == 1:
             return "With one center, weighted and sum are the same test of that center."
         return (

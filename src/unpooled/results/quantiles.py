@@ -69,6 +69,7 @@ class QuantilesResult:
             "method": self.method,
             "rounds": self.rounds,
             "quantiles": [quantile.to_dict() for quantile in self.quantiles],
+            "notes": [] if self.distribution is None else self.distribution.notes(),
             "refusals": [refusal.to_dict() for refusal in self.refusals],
         }
 
@@ -132,7 +133,7 @@ class QuantileSummary:
         return ["group", "p", *(r.method for r in self.results)], rows
 
     def notes(self) -> list[str]:
-        """What is unusual about single estimates, and which centers differ from the others."""
+        """What is unusual about single estimates, who is left out, and which centers differ."""
         told = [
             f"{r.method}, {q.group}, p = {q.p:g}: {q.note}"
             for r in self.results
@@ -140,7 +141,7 @@ class QuantileSummary:
             if q.note is not None
         ]
         smooth = [r.distribution for r in self.results if r.distribution is not None]
-        return [*told, *(sentence for found in smooth for sentence in found.differing())]
+        return [*told, *(sentence for found in smooth for sentence in found.notes())]
 
     def section(self) -> Section:
         """The quantiles as a part of a report."""
