@@ -89,6 +89,21 @@ def test_it_says_where_a_center_lacks_a_group() -> None:
     assert compare(rows()).test.note is None
 
 
+def test_it_says_how_many_of_the_centers_it_rests_on() -> None:
+    """Ranks need K people a group, tables on a lattice 2K: here one center alone has them."""
+    random, sizes = np.random.default_rng(1), [400, 160, 160, 160]
+    frame = pl.DataFrame(
+        {"v": random.normal(size=880), "g": ["x", "y"] * 440, "h": np.repeat(list("ABCD"), sizes)}
+    )
+    result = compare(frame, k=60)
+    assert len(result.centers) == 4
+    assert result.test.note == "rests on 1 of 4 centers"
+    assert "the test of 400 people at 1 of 4 centers" in result.why
+    assert "everybody" not in str(result)
+    whole = compare(frame)
+    assert (whole.test.note, "the test of everybody" in whole.why) == (None, True)
+
+
 def test_a_method_that_nobody_could_answer_has_a_row_and_a_reason() -> None:
     """Ranks need 10 people a group here, tables on a lattice 20."""
     random = np.random.default_rng(4)

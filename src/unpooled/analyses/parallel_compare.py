@@ -1,6 +1,6 @@
 """The Mann-Whitney test of everybody, as if pooled: the centers' ranks, and a parallel round."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +15,8 @@ from unpooled.maths.effect import center_effect
 from unpooled.maths.mann_whitney import Alternative, RankStatistics
 from unpooled.maths.placing import Placed, place
 from unpooled.messages import Reason, Refusal
+from unpooled.results.distribution import DistributionResult
 from unpooled.results.pooled import PooledComparison
-from unpooled.results.refusals import CenterRefusal
 from unpooled.results.unfair import UNFAIR, refused_for_values
 from unpooled.variables import Variable
 
@@ -46,18 +46,18 @@ def run_pooled(
     differ = together.statistics.variance > 0  # not everybody has the same value
     test = together.test(alternative)
     return PooledComparison(
-        test=replace(test, note=test.note or _note(tables, smooth.refusals)),
+        test=replace(test, note=test.note or _note(smooth)),
         effect=center_effect(together.statistics),
         shift=hodges_lehmann(placed[0], placed[1], u=together.statistics.u) if differ else None,
         distribution=smooth,
     )
 
 
-def _note(tables: Tables, refusals: Iterable[CenterRefusal]) -> str | None:
+def _note(smooth: DistributionResult) -> str | None:
     """What to know about the test."""
-    unfair = UNFAIR if refused_for_values(refusals) else None
-    lacking = lacking_note(tables.people(), tuple(tables.groups))
-    return "; ".join(filter(None, (unfair, lacking))) or None
+    unfair = UNFAIR if refused_for_values(smooth.refusals) else None
+    lacking = lacking_note(smooth.people, smooth.groups)
+    return "; ".join(filter(None, (smooth.rests_on(), unfair, lacking))) or None
 
 
 def _refuse_hidden(tables: Tables, groups: tuple[str, str], ranked: Set[str]) -> None:

@@ -89,10 +89,10 @@ class CompareResult:
             return "No center could compare the groups by itself; only their tables can."
         if len(self.centers) == 1:
             return "With one center, weighted, sum and Fisher are the same test of that center."
-        if [test.method for test in self.methods] == ["parallel"]:
+        if self.pooled is not None and [test.method for test in self.methods] == ["parallel"]:
             return (
-                "Parallel is the test of everybody, as if pooled: differences between centers "
-                "count as well. Weighted treats each center as a block."
+                f"Parallel is the test of {self.pooled.distribution.whom()}, as if pooled: "
+                "differences between centers count as well. Weighted treats each center as a block."
             )
         return (
             "Weighted, van Elteren's stratified test, has the most power where the effect is alike "
@@ -251,9 +251,10 @@ class CompareResult:
         pooled = None if self.pooled is None else self.pooled.effect
         if self.effect is not None and self.effect != pooled:
             told.append(f"P({y} > {x}) = {interval_text(self.effect)} over all centers.")
-        if pooled is not None:
+        if self.pooled is not None:
             told.append(
-                f"As if pooled, whatever the center: P({y} > {x}) = {interval_text(pooled)}."
+                f"Over {self.pooled.distribution.whom()}, as if pooled: "
+                f"P({y} > {x}) = {interval_text(self.pooled.effect)}."
             )
         if self.shift is not None:
             told.append(f"{y} is shifted by {interval_text(self.shift)} against {x}.")

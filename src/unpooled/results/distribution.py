@@ -147,6 +147,22 @@ class DistributionResult(TableResult):
         header = ["center", "group", "people", "at", "share minus the others'", "z", "adjusted p"]
         return header, rows
 
+    def whom(self) -> str:
+        """Of whom it is: everybody, unless somebody was refused."""
+        if not self.refusals:
+            return "everybody"
+        people = sum(sum(own.values()) for own in self.people.values())
+        return f"{people} people at {self._share_of_centers()}"
+
+    def rests_on(self) -> str | None:
+        """How many of the centers it rests on; None where it is all of them."""
+        whole = {refusal.center for refusal in self.refusals} <= self.people.keys()
+        return None if whole else f"rests on {self._share_of_centers()}"
+
+    def _share_of_centers(self) -> str:
+        every = {*self.people, *(refusal.center for refusal in self.refusals)}
+        return f"{len(self.people)} of {count(len(every), 'center')}"
+
     def notes(self) -> list[str]:
         """What to know about it: whether it is of a fair sample, and which centers differ."""
         return [*self._unfair(), *self.differing()]
