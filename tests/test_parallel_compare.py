@@ -1,5 +1,7 @@
 """Compare as if pooled, from one parallel round, against SciPy on the pooled people."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +62,7 @@ def test_all_has_a_row_for_it_and_recommends_as_before() -> None:
     assert [t.method for t in result.methods] == ["weighted", "sum", "fisher", "table", "parallel"]
     assert result.recommended == "weighted"
     told = result.to_dict()
-    assert set(told["parallel"]) == {"effect", "shift"}
+    assert set(told["parallel"]) == {"effect", "shift", "centers"}
     assert told["shift"] == told["parallel"]["shift"]
     assert "van Elteren" in told["why"]
 
@@ -184,6 +186,9 @@ def test_a_center_that_differs_is_named_with_its_place(tmp_path: Path) -> None:
     assert worst is not None
     assert worst.p_value == min(d.p_value for (_, g), d in by_center.items() if d and g == "x")
     assert worst.difference < -0.2
+    told = json.loads(json.dumps(result.to_dict()["parallel"]["centers"]))
+    by_json = {(one["center"], one["group"]): one["deviation"] for one in told}
+    assert by_json["C", "x"] == asdict(worst)
     page = result.report(tmp_path / "c.html").read_text()
     assert "Centers against all" in page
     assert "Random effects" in page

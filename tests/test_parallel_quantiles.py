@@ -1,5 +1,6 @@
 """Quantiles and distributions from one parallel round, against the pooled people."""
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -381,6 +382,15 @@ def test_a_smooth_table_prints_its_bands_and_who_differs() -> None:
     told = str(federation(frame).table("v", method="parallel"))
     assert "note: C differs from the other centers" in told
     assert told.count(" to ") > 20
+
+
+def test_plain_values_say_which_center_differs_and_where() -> None:
+    frame = rows().with_columns(v=pl.col("v") + 3.0 * (pl.col("h") == "C"))
+    told = json.loads(json.dumps(quantiles(federation(frame), "v", [0.5]).to_dict()))
+    deviations = {one["center"]: one["deviation"] for one in told["centers"]}
+    assert min(deviations, key=lambda center: deviations[center]["p_value"]) == "C"
+    assert deviations["C"]["difference"] < -0.2
+    assert any(note.startswith("C differs from the other centers") for note in told["notes"])
 
 
 def test_something_else_than_a_variable_is_named() -> None:

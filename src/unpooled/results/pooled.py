@@ -21,4 +21,5 @@ class PooledComparison:
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain values."""
         shift = None if self.shift is None else interval_dict(self.shift)
-        return {"effect": interval_dict(self.effect), "shift": shift}
+        centers = [center.to_dict() for center in self.distribution.centers]
+        return {"effect": interval_dict(self.effect), "shift": shift, "centers": centers}

@@ -62,6 +62,7 @@ class QuantilesResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values; null where a method has no estimate or interval."""
+        smooth = self.distribution
         return {
             "value": self.value,
             "by": self.by,
@@ -69,7 +70,8 @@ class QuantilesResult:
             "method": self.method,
             "rounds": self.rounds,
             "quantiles": [quantile.to_dict() for quantile in self.quantiles],
-            "notes": [] if self.distribution is None else self.distribution.notes(),
+            "centers": [] if smooth is None else [center.to_dict() for center in smooth.centers],
+            "notes": [] if smooth is None else smooth.notes(),
             "refusals": [refusal.to_dict() for refusal in self.refusals],
         }
 
