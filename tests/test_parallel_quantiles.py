@@ -14,6 +14,7 @@ from unpooled.errors import InputError, RefusedError
 from unpooled.maths.arrays import FloatArray
 from unpooled.results.distribution import DistributionResult
 from unpooled.results.quantiles import QuantilesResult
+from unpooled.results.refusals import TOO_LITTLE
 
 P = [0.02, 0.25, 0.5, 0.75, 0.98]
 
@@ -369,6 +370,19 @@ def test_two_open_cells_without_means_are_left_out_and_named() -> None:
     result = quantiles(Federation.local(few, policy=Policy(moments="none"), seed=1), "v", 0.5)
     assert [(r.center, r.reason) for r in result.refusals] == [("A", "few-cells")]
     assert result.quantiles[0].estimate == pytest.approx(99.5, abs=3)
+
+
+def test_where_every_center_answered_nobody_says_that_none_did() -> None:
+    """It told both tables; the coordinator cannot place 25 people in two open cells."""
+    ages = np.concatenate((np.arange(25.0), np.arange(200.0)))
+    frame = pl.DataFrame({"v": ages, "g": ["x"] * 25 + ["y"] * 200, "h": "A"})
+    fed = federation(frame, policy=Policy(moments="none"))
+    noted = quantiles(fed, "v", 0.5, by="g", groups=("x", "y")).quantiles[0]
+    assert (noted.group, noted.note) == ("x", TOO_LITTLE)
+    with pytest.raises(RefusedError, match=f"^{TOO_LITTLE}:\n  A, x: .*few-cells"):
+        fed.quantiles("v", 0.5, by="g", groups=["x"])
+    with pytest.raises(RefusedError, match=f"^{TOO_LITTLE}:\n  A, x: .*few-cells"):
+        fed.compare("v", by="g", groups=("x", "y"), method="parallel")
 
 
 def test_several_variables() -> None:

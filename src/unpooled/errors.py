@@ -10,7 +10,7 @@ UnpooledError
 ├── LinkError             the coordinator cannot be reached, or the network engine fails
 ├── MessageError          bytes that are not a message
 ├── MissingError          a center is missing, and the analyst did not say to go on without it
-└── RefusedError          no center could answer; carries the refusals
+└── RefusedError          no center could answer, or not enough; carries the refusals
 """
 
 from typing import Any
@@ -73,7 +73,7 @@ class MissingError(UnpooledError):
 
 
 class RefusedError(UnpooledError):
-    """No center could answer. `refusals` says which center refused what and why."""
+    """No center could answer, or what they told is not enough. `refusals` says who and why."""
 
     def __init__(self, message: str, refusals: tuple[Any, ...] = ()) -> None:
         self.refusals = refusals

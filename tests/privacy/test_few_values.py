@@ -101,7 +101,8 @@ def test_ranks_never_decode_one_group_with_the_help_of_the_other() -> None:
     assert ones == [3]  # the attack
     rows = pl.DataFrame({"v": [*x, *[0.0] * 37, *[1.0] * 3], "g": ["x"] * 120 + ["y"] * 40})
     result = Federation.local({"A": rows}).compare("v", by="g", method="all")
-    assert [(r.center, r.reason) for r in result.refusals] == [("A", "few-values")]
+    refused = [(r.center, r.group, r.reason) for r in result.refusals]
+    assert refused == [("A", None, "few-values"), ("A", "y", "few-cells")]  # ranks, and placing y
 
 
 def group() -> list[float]:

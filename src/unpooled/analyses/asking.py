@@ -21,7 +21,12 @@ from unpooled.messages import (
 )
 from unpooled.nearest import nearest, unknown
 from unpooled.policy import SMALLEST_K, Policy
-from unpooled.results.refusals import CenterRefusal, center_refusals, refusal_sentence
+from unpooled.results.refusals import (
+    CenterRefusal,
+    center_refusals,
+    refusal_sentence,
+    why_nothing,
+)
 from unpooled.sources import Source
 
 
@@ -257,6 +262,6 @@ def refuse(refusals: Iterable[tuple[str, Refusal]], hint: str = "") -> NoReturn:
 
 
 def refuse_told(told: tuple[CenterRefusal, ...], hint: str = "") -> NoReturn:
-    """Raise: no center can answer, for reasons that are there already."""
+    """Raise: no center can answer, or not enough, for reasons that are there already."""
     lines = [f"  {refusal_sentence(refusal)}" for refusal in told]
-    raise RefusedError("\n".join(["no center can answer:", *lines, hint]).rstrip(), told)
+    raise RefusedError("\n".join([f"{why_nothing(told)}:", *lines, hint]).rstrip(), told)

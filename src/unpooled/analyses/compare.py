@@ -21,6 +21,7 @@ from unpooled.maths.heterogeneity import random_effect
 from unpooled.maths.mann_whitney import (
     Alternative,
     RankStatistics,
+    TestResult,
     fisher_test,
     rank_statistics,
     sum_test,
@@ -32,7 +33,7 @@ from unpooled.maths.shift import shift
 from unpooled.messages import Limits, Ranks, RanksQuestion, Reason, Refusal
 from unpooled.results.compare import CenterComparison, CompareResult
 from unpooled.results.pooled import PooledComparison
-from unpooled.results.refusals import CenterRefusal, center_refusals
+from unpooled.results.refusals import NOBODY, CenterRefusal, center_refusals, why_nothing
 from unpooled.results.table import TableResult
 from unpooled.results.unfair import UNFAIR, refused_for_values
 from unpooled.variables import Variable
@@ -193,7 +194,7 @@ def _combine(
         groups=(x, y),
         alternative=alternative,
         methods=tuple(tests),
-        unanswered=tuple(m for m in methods if m not in {test.method for test in tests}),
+        unanswered=_unanswered(methods, tests, told),
         effect=_effect(ranks, methods, pooled),
         shift=moved,
         heterogeneity=heterogeneity(ranks) if ranks else None,
@@ -205,6 +206,16 @@ def _combine(
         pooled=pooled,
         unfair=unfair,
     )
+
+
+def _unanswered(methods: Sequence[str], tests: Sequence[TestResult], told: _Told) -> dict[str, str]:
+    """The methods that were asked for and have no test, and why."""
+    known = {test.method for test in tests}
+    return {
+        method: why_nothing(told.denied) if method == "parallel" else NOBODY
+        for method in methods
+        if method not in known
+    }
 
 
 def _unfair(told: _Told) -> tuple[str, ...]:

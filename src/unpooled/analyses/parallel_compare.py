@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from unpooled.analyses.asking import Request, refuse
+from unpooled.analyses.asking import Request, explain, refuse
 from unpooled.analyses.distribution import combine_distribution
 from unpooled.analyses.parallel import Tables, ask_tables
 from unpooled.analyses.table import lacking_note
@@ -30,13 +30,13 @@ def run_pooled(
     alternative: Alternative,
     declared: Variable,
     ranks: Mapping[str, RankStatistics],
-) -> PooledComparison | None:
-    """One round for the tables of both groups; None where one of them has no people."""
+) -> PooledComparison:
+    """One round for the tables of both groups; raises where one of them has none."""
     tables = ask_tables(coordinator, request, declared)
     smooth = combine_distribution(request, tables)
     x, y = request.groups or ("", "")
     if not tables.of(x) or not tables.of(y):
-        return None
+        explain(coordinator, request, tables.refusals)
     centers = list(dict.fromkeys((*tables.groups[x], *tables.groups[y])))
     own = [_own(ranks.get(center), tables, center, (x, y)) for center in centers]
     ranked = {center for center, told in zip(centers, own, strict=True) if told is not None}
@@ -71,7 +71,7 @@ def _refuse_hidden(tables: Tables, groups: tuple[str, str], ranked: Set[str]) ->
         unplaced = {c: n for c, n in tables.unplaced[group].items() if c not in ranked}
         for found, most in ((tables.hidden[group], _MOST_HIDDEN), (unplaced, _MOST_UNPLACED)):
             if sum(found.values()) > most * people:
-                reason = Refusal(reason=Reason.FEW_VALUES, name=group)
+                reason = Refusal(reason=Reason.HIDDEN_PEOPLE, name=group)
                 refuse((center, reason) for center, people in found.items() if people)
 
 

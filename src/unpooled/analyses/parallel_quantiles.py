@@ -13,6 +13,7 @@ from unpooled.results.quantiles import (
     smooth_quantiles,
     without_estimate,
 )
+from unpooled.results.refusals import why_nothing
 from unpooled.variables import Variable
 
 
@@ -26,5 +27,6 @@ def run_parallel(
     told: list[Quantile] = []
     for group in tables.groups:
         own = [quantile for quantile in found.quantiles if quantile.group == group]
-        told += own or without_estimate(group, p, "no center could answer")
+        refused = [refusal for refusal in smooth.refusals if refusal.group in (group, None)]
+        told += own or without_estimate(group, p, why_nothing(refused))
     return replace(found, quantiles=tuple(told), distribution=smooth)

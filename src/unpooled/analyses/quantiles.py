@@ -56,7 +56,7 @@ from unpooled.results.quantiles import (
     without_estimate,
     yj_table_estimates,
 )
-from unpooled.results.refusals import CenterRefusal, center_refusals
+from unpooled.results.refusals import NOBODY, CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
 from unpooled.variables import Variable
 
@@ -197,7 +197,7 @@ class _Estimator:
             except RefusedError as refused:
                 self.refused.append(refused)
                 denied += refused.refusals
-                told += without_estimate(group, self._p, "no center could answer")
+                told += without_estimate(group, self._p, NOBODY)
         from_table = method in ("yj-table", "interpolation")
         tables = tuple(self._tables[g] for g in groups if g in self._tables) if from_table else ()
         refusals = (

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     WOULD_DIFFER = "would-differ"
     DATA_CHANGED = "data-changed"
     FEW_CELLS = "few-cells"
+    HIDDEN_PEOPLE = "hidden-people"
     TOO_MANY_POWERS = "too-many-powers"
     LOSS_OFF = "loss-off"
     NO_LIMITS = "no-limits"
@@ -81,6 +82,10 @@ RULES: dict[Reason, str] = {
         "the center's data changed since it answered about this variable; its steward decides"
     ),
     Reason.FEW_CELLS: "one or two open cells without means do not say where their people are",
+    Reason.HIDDEN_PEOPLE: (
+        "means of rare values are withheld, so that the table does not say where many people are; "
+        "method='table' needs no means"
+    ),
     Reason.TOO_MANY_POWERS: "so many powers ask for at least {limit} people in the group",
     Reason.LOSS_OFF: (
         "the quantile loss gives every single value away after enough questions; "

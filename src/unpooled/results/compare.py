@@ -1,5 +1,6 @@
 """A comparison of two groups, as the analyst holds it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     import altair
 
 RECOMMENDED = "weighted"
-_NONE = "no center could answer"
 _DISAGREE = 0.05  # p of heterogeneity below which centers are said to disagree
 
 
@@ -67,7 +67,7 @@ class CompareResult:
     random: RandomEffects | None = None  # of several centers
     pooled: PooledComparison | None = None  # of method "parallel"
     record: Record = field(default_factory=Record)
-    unanswered: tuple[str, ...] = ()  # methods asked for that no center could answer
+    unanswered: Mapping[str, str] = field(default_factory=dict)  # methods without a test, and why
     unfair: tuple[str, ...] = ()  # methods: which centers they rest on depends on the outcome
     more: More = field(default_factory=More, repr=False, compare=False)
 
@@ -138,8 +138,8 @@ class CompareResult:
                 for test in self.methods
             ]
             + [
-                {"method": name, "statistic": None, "p_value": None, "log10_p": None, "note": _NONE}
-                for name in self.unanswered
+                {"method": name, "statistic": None, "p_value": None, "log10_p": None, "note": why}
+                for name, why in self.unanswered.items()
             ],
             "effect": None if self.effect is None else interval_dict(self.effect),
             "shift": None if self.shift is None else interval_dict(self.shift),
@@ -232,7 +232,7 @@ class CompareResult:
             ]
             for test in self.methods
         ]
-        rows += [[name, "-", "-", _NONE] for name in self.unanswered]
+        rows += [[name, "-", "-", why] for name, why in self.unanswered.items()]
         return ["method", "statistic", "p", "note"], rows
 
     def center_columns(self) -> tuple[list[str], list[list[str]]]:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from unpooled.messages import MISSING, Reason, Refusal
 
+NOBODY = "no center could answer"
+TOO_LITTLE = "the centers' tables do not say where enough people are"
+
 
 @dataclass(frozen=True, slots=True)
 class CenterRefusal:
@@ -29,6 +32,12 @@ def center_refusals(refusals: Iterable[tuple[str, Refusal]]) -> tuple[CenterRefu
     """Refusals as the analyst sees them, each once."""
     told = (CenterRefusal(c, r.name, r.reason.value, r.rule) for c, r in refusals)
     return tuple(dict.fromkeys(told))
+
+
+def why_nothing(refusals: Iterable[CenterRefusal]) -> str:
+    """Why there is no result: nobody answered, or the coordinator cannot use what was answered."""
+    declined = any(r.reason in (Reason.FEW_CELLS, Reason.HIDDEN_PEOPLE) for r in refusals)
+    return TOO_LITTLE if declined else NOBODY
 
 
 def refusal_sentence(refusal: CenterRefusal) -> str:
