@@ -372,6 +372,12 @@ def test_a_difference_of_three_groups_has_no_direction() -> None:
         fed.compare("v", by="g", groups=GROUPS, method="welch")
 
 
+@pytest.mark.parametrize("method", ["parallel", ["weighted", "parallel"]])
+def test_the_parallel_method_says_that_it_compares_two_groups(method: Any) -> None:
+    with pytest.raises(InputError, match=r"'parallel' compares two groups.* got low, mid, top"):
+        federation(hospitals()).compare("v", by="g", groups=GROUPS, method=method)
+
+
 def test_a_group_that_is_nowhere_is_an_error() -> None:
     people = hospitals()
     for groups in people.values():

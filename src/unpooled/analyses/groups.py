@@ -140,6 +140,12 @@ def run_groups(
     shape: tuple[int | None, Limits],
 ) -> GroupsResult:
     """One parallel round for the centers' ranks; the chain only for the table."""
+    if "parallel" in ((method,) if isinstance(method, str) else method):
+        raise InputError(
+            "method='parallel' compares two groups, without an order, got "
+            f"{', '.join(request.groups or ())}. Hint: name two of them in groups, or use "
+            "method='table'"
+        )
     methods = check_methods(method, METHODS)
     if alternative != "two-sided" and not ordered:
         raise InputError(
