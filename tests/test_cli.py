@@ -229,6 +229,10 @@ def test_a_ledger_that_is_not_sound_is_shown_as_such(
             "by must be another variable than the value",
         ),
         (["table", "crp", "--federation", "f.toml"], "either --centers FILES..., or --federation"),
+        (
+            ["table", "crp", "--method", "parallel", "--limits", "natural"],
+            "limits are for method 'chain'",
+        ),
         (["table", "crp", "--k", "2"], "k must be at least 3"),
         (["describe", "crp", "--per-person", "median"], "per-person must be"),
         (["describe", "crp", "--by", "arm", "--groups", "control", "cases"], "in 'cases' of 'arm'"),

@@ -211,6 +211,11 @@ class Federation:
             raise InputError(f"method must be 'chain' or 'parallel', got {method!r}")
         if limits not in ("open", "natural", "buffer"):
             raise InputError(f"limits must be 'open', 'natural' or 'buffer', got {limits!r}")
+        if method == "parallel" and limits != "open":
+            raise InputError(
+                f"limits are for method 'chain', got {limits!r} with 'parallel', which keeps to "
+                "the declared limits anyway"
+            )
         since = len(self._coordinator.received)
         request = self._request(value, by, groups, where, k)
         if method == "parallel":
