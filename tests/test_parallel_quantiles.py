@@ -391,6 +391,16 @@ def test_several_variables() -> None:
     assert str(several).count(" to ") == 2  # intervals
 
 
+def test_of_several_variables_a_refusal_names_its_own() -> None:
+    few = (pl.col("h") == "C") & (pl.col("w") < 5)
+    frame = rows().with_columns(w=pl.when(few).then(None).otherwise(pl.col("w")))
+    alone, both = ["v", "w"], ["w", "u"]
+    fed = federation(frame.with_columns(u=pl.col("w") + 1.0))
+    refusal = "C: no one has a value (all-missing)"
+    assert f"refused: w, {refusal}" in str(fed.quantiles(alone, [0.5]))
+    assert f"refused: {refusal}" in str(fed.quantiles(both, [0.5]))
+
+
 def test_a_smooth_table_prints_its_bands_and_who_differs() -> None:
     frame = rows().with_columns(v=pl.col("v") + 3.0 * (pl.col("h") == "C"))
     told = str(federation(frame).table("v", method="parallel"))
@@ -405,6 +415,11 @@ def test_plain_values_say_which_center_differs_and_where() -> None:
     assert min(deviations, key=lambda center: deviations[center]["p_value"]) == "C"
     assert deviations["C"]["difference"] < -0.2
     assert any(note.startswith("C differs from the other centers") for note in told["notes"])
+
+
+def test_something_else_than_a_probability_is_named() -> None:
+    with pytest.raises(InputError, match="quantile must be a number or a list of numbers, got 'a'"):
+        federation().quantiles("v", "a")  # type: ignore[arg-type]
 
 
 def test_something_else_than_a_variable_is_named() -> None:

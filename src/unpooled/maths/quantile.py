@@ -23,7 +23,11 @@ def check_probabilities(p: npt.ArrayLike) -> FloatArray:
     Traceback (most recent call last):
     ValueError: quantile must lie in (0, 1), got 25. Hint: for the 25th percentile use 0.25.
     """
-    p = np.atleast_1d(np.asarray(p, dtype=np.float64))
+    try:
+        told = np.asarray(p, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"quantile must be a number or a list of numbers, got {p!r}") from None
+    p = np.atleast_1d(told)
     for bad in p[~((p > 0) & (p < 1))]:
         digit = 0 if 10 < bad % 100 < 14 else bad % 10
         ordinal = f"{bad:g}" + {1: "st", 2: "nd", 3: "rd"}.get(digit, "th")

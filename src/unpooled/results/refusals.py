@@ -1,7 +1,7 @@
 """What centers refused, as the analyst sees it."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from unpooled.messages import MISSING, Reason, Refusal
 
@@ -17,6 +17,7 @@ class CenterRefusal:
     group: str | None
     reason: str
     rule: str
+    variable: str | None = None  # of several: the one that is meant, where not all are
 
     def to_dict(self) -> dict[str, str | None]:
         """The refusal as plain values."""
@@ -43,7 +44,24 @@ def why_nothing(refusals: Iterable[CenterRefusal]) -> str:
 def refusal_sentence(refusal: CenterRefusal) -> str:
     """A refusal in words."""
     about = f", {refusal.group}" if refusal.group is not None else ""
-    return f"{refusal.center}{about}: {refusal.rule} ({refusal.reason})"
+    variable = f"{refusal.variable}, " if refusal.variable is not None else ""
+    return f"{variable}{refusal.center}{about}: {refusal.rule} ({refusal.reason})"
+
+
+def refusals_of(
+    variables: Iterable[tuple[str, Sequence[CenterRefusal]]],
+) -> tuple[CenterRefusal, ...]:
+    """What was refused of several variables, each once; with the variable, unless it is of all."""
+    told = [(name, dict.fromkeys(refusals)) for name, refusals in variables]
+    return tuple(
+        dict.fromkeys(
+            refusal
+            if all(refusal in others for _, others in told)
+            else replace(refusal, variable=name)
+            for name, own in told
+            for refusal in own
+        )
+    )
 
 
 def refusals_text(refusals: tuple[CenterRefusal, ...]) -> str:

@@ -16,7 +16,7 @@ from unpooled.results.groups import GroupsResult
 from unpooled.results.interval import interval_cells, interval_dict
 from unpooled.results.quantiles import QuantilesResult, QuantileSummary, estimate_text
 from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
+from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_of, refusals_text
 from unpooled.results.releases import Releases
 from unpooled.results.reporting import write_report
 
@@ -70,7 +70,7 @@ class Comparisons(ABC, Generic[C]):
     @property
     def refusals(self) -> tuple[CenterRefusal, ...]:
         """What was refused, each once."""
-        return tuple(dict.fromkeys(r for result in self.results for r in result.refusals))
+        return _refusals(self.outcomes)
 
     def _adjusted(self) -> tuple[list[float], list[float]]:
         """Decimal logarithms of the adjusted p-values, in the order of `results`."""
@@ -130,7 +130,7 @@ class Comparisons(ABC, Generic[C]):
                 Section(f"{result.value}: {s.heading.lower()}", s.body, s.figures)
                 for s in result.sections()
             ]
-        refusals = dict.fromkeys(refusal for result in whole for refusal in result.refusals)
+        refusals = refusals_of((result.value, result.refusals) for result in whole)
         return write_report(path, self.title, sections, joint_record(whole), refusals)
 
     @property
@@ -199,7 +199,7 @@ class SeveralQuantiles:
     @property
     def refusals(self) -> tuple[CenterRefusal, ...]:
         """What was refused, each once."""
-        return tuple(dict.fromkeys(r for result in self.results for r in result.refusals))
+        return _refusals(self.outcomes)
 
     @property
     def summaries(self) -> tuple[QuantileSummary, ...]:
@@ -277,6 +277,10 @@ def problems(outcomes: Sequence[Outcome[Any]]) -> list[dict[str, str | None]]:
 def problem_sentences(outcomes: Sequence[Outcome[Any]]) -> list[str]:
     """The same in words."""
     return [f"{o.value}: {o.problem}" for o in outcomes if o.result is None]
+
+
+def _refusals(outcomes: Sequence[Outcome[Any]]) -> tuple[CenterRefusal, ...]:
+    return refusals_of((o.value, o.result.refusals) for o in outcomes if o.result is not None)
 
 
 def _problem_lines(outcomes: Sequence[Outcome[Any]]) -> str:
