@@ -145,6 +145,15 @@ def test_values_that_people_share_count_as_ties() -> None:
     assert result.log10_p == pytest.approx(np.log10(exact.pvalue), abs=0.4)
 
 
+@pytest.mark.parametrize("digits", [0, 1])
+def test_rounded_people_are_shifted_by_possible_differences(digits: int) -> None:
+    """Of tenths, the shift was 0.10000000000000053."""
+    shift = compare(rows().with_columns(v=(10 * pl.col("v")).round(0) / 10**digits)).shift
+    assert shift is not None
+    ends = (shift.estimate, shift.low, shift.high)
+    assert [round(end, digits + 2) for end in ends] == list(ends)
+
+
 def test_one_center_gives_its_own_exact_test() -> None:
     frame = rows().with_columns(h=pl.lit("A"))
     x, y = pooled(frame)

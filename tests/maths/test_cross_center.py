@@ -64,6 +64,15 @@ def test_the_shift_is_the_median_difference() -> None:
     assert hodges_lehmann(_exact(x), _exact(y)).estimate == pytest.approx(direct, abs=1e-6)
 
 
+def test_whole_numbers_are_shifted_by_whole_ones_or_halves() -> None:
+    """Its interval ended at -0.9999999999999998, where halving an interval stopped."""
+    random = np.random.default_rng(1)
+    for _ in range(20):
+        x, y = (_exact([np.sort(random.integers(0, 40, 60).astype(float))]) for _ in "xy")
+        found = hodges_lehmann(x, y)
+        assert all(float(2 * v).is_integer() for v in (found.estimate, found.low, found.high))
+
+
 def test_a_center_with_one_group_counts_across_centers() -> None:
     x, y = _people(0.0), _people(0.5, seed=2)[:2]
     own = [rank_statistics(a, b) for a, b in zip(x[:2], y, strict=True)]

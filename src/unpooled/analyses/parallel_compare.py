@@ -11,7 +11,8 @@ from unpooled.analyses.parallel import Tables, ask_tables
 from unpooled.analyses.table import lacking_note
 from unpooled.coordinator import Coordinator
 from unpooled.maths.cross_center import cross_center, hodges_lehmann
-from unpooled.maths.effect import center_effect
+from unpooled.maths.effect import Interval, center_effect
+from unpooled.maths.lattice import nearest_multiples
 from unpooled.maths.mann_whitney import Alternative, RankStatistics
 from unpooled.maths.placing import Placed, place
 from unpooled.messages import Reason, Refusal
@@ -48,7 +49,7 @@ def run_pooled(
     return PooledComparison(
         test=replace(test, note=test.note or _note(smooth)),
         effect=center_effect(together.statistics),
-        shift=hodges_lehmann(placed[0], placed[1], u=together.statistics.u) if differ else None,
+        shift=_shift(placed, together.statistics.u, tables.lattice.resolution) if differ else None,
         distribution=smooth,
     )
 
@@ -83,6 +84,15 @@ def _placed(tables: Tables, group: str, centers: Sequence[str]) -> Placed:
     found = replace(found, centers=np.array(own, dtype=np.int64)[found.centers])
     resolution = tables.lattice.resolution
     return found if resolution is None else found.on_grid(resolution)
+
+
+def _shift(placed: Sequence[Placed], u: float, resolution: float | None) -> Interval:
+    """Hodges and Lehmann's; of rounded data with no more digits than their differences have."""
+    found = hodges_lehmann(placed[0], placed[1], u=u)
+    if resolution is None:
+        return found
+    ends = np.array([found.estimate, found.low, found.high])
+    return Interval(*nearest_multiples(ends, resolution / 2).tolist())
 
 
 def _own(

@@ -100,8 +100,18 @@ def _balance(x: Placed, y: Placed, target: float) -> float:
         tried = (low + high) / 2
         above = _u(x, y, tried) > target
         low, high = (tried, high) if above else (low, tried)
-    found = (low + high) / 2
-    return found if abs(found) > 1e-12 * span else 0.0
+    return _nearest_difference(x, y, (low + high) / 2)
+
+
+def _nearest_difference(x: Placed, y: Placed, shift: float) -> float:
+    """U is a step function of the shift: it falls where a y and an x are just so far apart."""
+    above = np.searchsorted(x.values, y.values - shift)
+    last = len(x.values) - 1
+    beside = np.concatenate(
+        [x.values[np.clip(above - 1, 0, last)], x.values[np.minimum(above, last)]]
+    )
+    found = np.tile(y.values, 2) - beside
+    return float(found[np.argmin(np.abs(found - shift))])
 
 
 def _u(x: Placed, y: Placed, shift: float = 0.0) -> float:
