@@ -57,6 +57,19 @@ def test_people_who_share_one_value_can_be_drawn() -> None:
     assert np.isfinite(drawn.density_high).all()
 
 
+def test_a_histogram_has_20_to_50_bins_or_one_for_each_possible_value() -> None:
+    """As the documentation says: a nice width is up to 1.6 times the thirtieth of the range."""
+    for width in (1.0, 1.3, 1.7, 2.2, 3.0, 4.5, 4.8, 6.0, 8.0):
+        lattice = public_lattice(width)
+        edges = histogram_edges([fitted([np.linspace(0, 4 * width, 400)], lattice)], lattice)
+        assert 20 <= len(edges) - 1 <= 50
+    lattice = public_lattice(2.0, resolution=1.0)
+    scores = np.repeat(np.arange(1.0, 10.0), 40)
+    edges = histogram_edges([fitted([scores], lattice)], lattice)
+    assert 9 <= len(edges) - 1 <= 11  # with those who could lie outside
+    assert np.all(np.diff(edges[1:-1]) == 1)
+
+
 def test_the_error_of_a_bin_is_the_binomial_one_within_centers() -> None:
     """SciPy's binomial distributions, added up over centers, people near the truth."""
     random = np.random.default_rng(6)
