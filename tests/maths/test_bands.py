@@ -51,6 +51,13 @@ def test_the_density_adds_up_to_the_people_without_atoms() -> None:
     assert np.trapezoid(drawn.density, drawn.x) == pytest.approx(0.7, abs=0.03)
 
 
+def test_a_kink_of_the_quantiles_is_no_spike_of_the_band() -> None:
+    """Taken at points, the density went up to 12 times its peak where translation ends."""
+    random = np.random.default_rng(34)
+    drawn = draw(fitted([random.gamma(4, 1, n) for n in (150, 100, 60, 40)], public_lattice(2.0)))
+    assert drawn.density_high.max() < 1.3 * drawn.density.max()
+
+
 def test_people_who_share_one_value_can_be_drawn() -> None:
     drawn = draw(fitted([np.full(40, 3.0)], Lattice(step=1.0)))
     assert drawn.cdf[0] == pytest.approx(1.0, abs=1e-6)

@@ -78,7 +78,7 @@ def draw(distribution: Distribution, points: int = 121, level: float = 0.95) -> 
 def _density_with_error(distribution: Distribution, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The curve's density, the bootstrap's standard error, and what limited translation moves."""
     curve, placed = distribution.curve, distribution.placed
-    drawn = distribution.density(x)
+    drawn = distribution.density(x, x[1] - x[0])
     if curve is None:
         return drawn, np.zeros(len(x))
     people = float(placed.weights[~placed.shared].sum())

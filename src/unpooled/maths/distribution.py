@@ -196,16 +196,18 @@ class Distribution:
         flat = np.interp(x, values, levels, left=0.0, right=1.0)
         return np.asarray(np.maximum(flat, np.concatenate(([0.0], levels))[at]))
 
-    def density(self, x: npt.ArrayLike) -> FloatArray:
-        """The share of people per unit of x, without atoms."""
+    def density(self, x: npt.ArrayLike, width: float) -> FloatArray:
+        """The share of people per unit, without atoms, in an interval of this width around x.
+
+        Where limited translation begins and ends, quantiles have kinks: at a point, the density
+        may be anything.
+        """
         levels, values = self._drawing()
+        rising = np.where(np.diff(values) > 0, np.diff(levels), 0.0)
+        reached = np.concatenate(([0.0], np.cumsum(rising)))
         x = np.asarray(x, dtype=np.float64)
-        at = np.clip(np.searchsorted(values, x), 1, len(values) - 1)
-        width = values[at] - values[at - 1]
-        rate = np.divide(
-            levels[at] - levels[at - 1], width, out=np.zeros(width.shape), where=width > 0
-        )
-        return np.where((x < values[0]) | (x > values[-1]), 0.0, rate)
+        low, high = (np.interp(x + side * width / 2, values, reached) for side in (-1, 1))
+        return np.asarray((high - low) / width)
 
     def _drawing(self) -> tuple[FloatArray, FloatArray]:
         from scipy.special import ndtr
