@@ -58,7 +58,8 @@ def test_every_k_sees_the_same_people() -> None:
         (ParallelQuantiles("normal", 2, sizes=(90, 60)), [1.1] * 5),
         (ParallelQuantiles("t3", 10), [1.1, 1.05, 1.05, 1.05, 1.1]),
         (ParallelQuantiles("uniform", 10), [1.05, 1.05, 1.05, 1.05, 1.2]),
-        (ParallelQuantiles("gap mixture", 10, 20), [1.2] * 5),
+        (ParallelQuantiles("gap mixture", 10), [1.2] * 5),
+        (ParallelQuantiles("gap mixture", 10, 20), [1.1] * 5),
         (ParallelQuantiles("laplace", 10), [1.1] * 5),
     ],
 )

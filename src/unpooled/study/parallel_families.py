@@ -137,6 +137,7 @@ ODD: dict[str, Family] = {  # of which cells tell too little: poles, clusters, f
     "three clusters": _mixture((0.3, -3.0, 0.6), (0.4, 0.0, 0.6), (0.3, 3.0, 0.6)),
     "far apart": _mixture((0.5, 0.0, 1.0), (0.5, 10.0, 1.0)),
     "few far out": _mixture((0.97, 0.0, 1.0), (0.03, 8.0, 0.5)),
+    "hidden tenth": _mixture((0.9, 0.0, 1.0), (0.1, 5.0, 0.5)),
 }
 EVERY = FAMILIES | GRIDDED | SEEN_LATE | HELD_OUT | ODD
 

@@ -111,6 +111,7 @@ ODD = (
     "three clusters",
     "far apart",
     "few far out",
+    "hidden tenth",
 )
 _RESIZED = ("normal", "exponential, no bound", "gap mixture", "laplace", "pareto 3")
 _SIZES: tuple[tuple[int, tuple[int, ...]], ...] = (
@@ -133,7 +134,7 @@ def quantile_settings(name: str) -> Iterator[ParallelQuantiles]:
     Examples
     --------
     >>> [len(list(quantile_settings(name))) for name in SETS]
-    [28, 28, 26, 24, 35, 14, 4]
+    [28, 28, 26, 24, 35, 17, 4]
     """
     if name in ("main", "all"):
         moments: Moments = "all" if name == "all" else "tails"
@@ -150,6 +151,7 @@ def quantile_settings(name: str) -> Iterator[ParallelQuantiles]:
             yield from (ParallelQuantiles(f, len(sizes), k, sizes=sizes) for f in _RESIZED)
     elif name == "odd":
         yield from (ParallelQuantiles(family, 10, k) for family in ODD for k in (10, 20))
+        yield ParallelQuantiles("hidden tenth", 15, 10, sizes=(60,) * 15)
     elif name == "gridded":
         yield from (ParallelQuantiles(family, n) for family in GRIDDED for n in (3, 10))
     else:

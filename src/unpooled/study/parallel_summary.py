@@ -62,12 +62,11 @@ class QuantileSummary:
     def limits(self) -> FloatArray:
         """What is asked of the ratios."""
         family = self.setting.family
-        if family == "gap mixture":
-            return np.full(LEVELS, 1.20)
-        named = family in (*PAPER, *NAMED) and not self.setting.sizes and self.setting.k == 10
-        if named and family in PAPER:
+        if family not in (*PAPER, *NAMED) or self.setting.sizes or self.setting.k != 10:
+            return np.full(LEVELS, 1.10)
+        if family in PAPER:
             return np.array([0.72, 0.85, 0.85, 0.85, 0.72])
-        limits = np.full(LEVELS, 1.05 if named else 1.10)
+        limits = np.full(LEVELS, 1.20 if family == "gap mixture" else 1.05)
         if family == "t3":
             limits[[0, -1]] = 1.10
         if family.startswith("uniform"):
