@@ -20,6 +20,7 @@ from unpooled import Federation
 from unpooled.errors import LinkError, MissingError, RefusedError
 from unpooled.kits import read_federation
 from unpooled.links.flare import lockdown
+from unpooled.messages import Moments, MomentsQuestion, Reason
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 
@@ -187,9 +188,12 @@ def assert_refused(act: Any) -> None:
 
 def test_a_policy_cannot_be_weakened_from_outside(network: Network) -> None:
     with Federation.connect(network.toml, timeout=120) as fed:
-        for k in (9, 3, 1):
+        for k in (9, 3):
             with pytest.raises(RefusedError, match="K of at least 10"):
                 fed.describe("los", by="arm", k=k)
+        round_ = fed._coordinator.ask(MomentsQuestion(variable="los", k=1), Moments)  # not checked
+        assert {refusal.reason for _, refusal in round_.refusals} == {Reason.K_BELOW_POLICY}
+        assert not round_.aggregates
         assert all(b'"k":10' in received.payload for received in fed.releases)
 
 

@@ -21,6 +21,7 @@ from unpooled.study.runs import run
 from unpooled.study.settings import Simulated
 
 KEPT = "simulations"
+_BESIDE = "\N{NO-BREAK SPACE}"  # numbers of a cell stay in one line
 _HEADINGS = {
     "main": "Quantiles, K = 10",
     "all": "Quantiles, K = 10, moments of all cells",
@@ -93,7 +94,10 @@ def _row(summary: QuantileSummary) -> list[str]:
     )
     columns = (first, second, summary.coverage, summary.length, summary.noted)
     digits = (3, 3, 3, 2, 2) if gridded else (2, 2, 3, 2, 2)
-    shown = [" ".join(f"{v:.{d}f}" for v in c) for c, d in zip(columns, digits, strict=True)]
+    shown = [
+        _BESIDE.join(f"{v:.{d}f}".removeprefix("0") for v in c)
+        for c, d in zip(columns, digits, strict=True)
+    ]
     return [setting.family, setting.where, str(setting.k), setting.moments, *shown]
 
 
