@@ -23,7 +23,7 @@ from unpooled.sources import ROW, Source
 from unpooled.sql import quote
 from unpooled.variables import Variable
 
-_NUMBERS: tuple[where.Kind, ...] = ("integer", "float", "boolean")
+NUMBERS: tuple[where.Kind, ...] = ("integer", "float", "boolean")
 
 
 class RefusedQuestion(Exception):  # noqa: N818 - not an error of the program but a center's answer
@@ -196,8 +196,7 @@ def find_cohort(
     """
     selected = _parse(question)
     _check_names(source, question, policy, selected)
-    _check_values(source, question.variable, declared)
-    _check_resolution(source, question.variable, declared, policy)
+    check_column(source, question.variable, declared, policy)
     _check_people(source, question.by, policy)
     condition, parameters = _condition(source, selected)
     number = f"nullif(CAST({quote(question.variable)} AS DOUBLE), 'NaN'::DOUBLE)"
@@ -250,7 +249,7 @@ def _check_names(
             raise RefusedQuestion(Reason.UNKNOWN_VARIABLE, name)
         if not policy.allows(name):
             raise RefusedQuestion(Reason.NOT_ALLOWED, name)
-    if source.kinds[question.variable] not in _NUMBERS:
+    if source.kinds[question.variable] not in NUMBERS:
         least = people_needed(question, k_in_force(question, policy))
         column = quote(question.variable)
         rows, values = source.rows(f"SELECT count(*), count({column}) FROM {source.relation}")[0]
@@ -264,8 +263,13 @@ def _check_names(
         )
 
 
-def _check_values(source: Source, variable: str, declared: Variable) -> None:
+def check_column(source: Source, variable: str, declared: Variable, policy: Policy) -> None:
     """Judge the whole column, so that no choice of people can find who breaks the rule."""
+    _check_values(source, variable, declared)
+    _check_resolution(source, variable, declared, policy)
+
+
+def _check_values(source: Source, variable: str, declared: Variable) -> None:
     lower, upper = declared.lower, declared.upper
     if source.kinds[variable] != "float" and lower is None and upper is None:
         return

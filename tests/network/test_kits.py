@@ -112,6 +112,12 @@ def test_check_says_in_plain_words_what_is_wrong(network: Network) -> None:
     assert "ok     data: missing cells: crp 30, sex 10" in told
     assert "note   data: sex is text, so 'N/A' in 10 cells is taken for a group's name." in told
     assert 'say missing = ["N/A"] in [variables.sex]' in told
+    assert "WRONG  data" not in told
+    with (kit / "center.toml").open("a") as file:
+        file.write("\n[variables.age]\nresolution = 7\n[variables.crp]\nupper = 20\n")
+    told = run("center", "check", kit, wanted=1)
+    assert "WRONG  data: age: people have values between the multiples" in told
+    assert "WRONG  data: crp: values lie outside the limits that are declared" in told
     (kit / "data.csv").unlink()
     (kit / "local" / "authorization.json").write_text("{}")
     assert "WRONG  engine settings: authorization.json" in run("center", "check", kit, wanted=1)

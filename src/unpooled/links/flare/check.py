@@ -7,13 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unpooled.almost_numbers import almost_numbers
-from unpooled.center_config import CenterFile, open_data, read_center, unknown_columns
+from unpooled.center_config import (
+    CenterFile,
+    CenterVariable,
+    open_data,
+    read_center,
+    unknown_columns,
+)
+from unpooled.cohort import NUMBERS, RefusedQuestion, check_column
 from unpooled.errors import UnpooledError
 from unpooled.keys import CenterKey
 from unpooled.kits import Kit, read_kit
 from unpooled.ledger import verify
 from unpooled.links.flare.certificates import client_context, read_certificate
 from unpooled.links.flare.lockdown import center_files, loosened
+from unpooled.messages import RULES
 from unpooled.missing_cells import kept_words, missing_cells
 from unpooled.sources import Source
 
@@ -118,6 +126,7 @@ def _data(center: CenterFile, folder: Path) -> Iterator[Finding]:
     yield Finding("data", not few, f"{people} rows, {len(source.kinds)} columns{few}")
     asked = [name for name in source.kinds if policy.allows(name) and name != policy.person]
     yield from _cells(source, asked)
+    yield from _declared(source, asked, center)
     for problem in unknown_columns(policy, source):
         yield Finding("policy", False, problem)
 
@@ -132,6 +141,17 @@ def _cells(source: Source, columns: Sequence[str]) -> Iterator[Finding]:
     words = [column for column in columns if column not in {found.column for found in almost}]
     for kept in kept_words(source, words):
         yield Finding("data", True, str(kept), note=True)
+
+
+def _declared(source: Source, columns: Sequence[str], center: CenterFile) -> Iterator[Finding]:
+    """The columns about which no question could be answered, since they are not as declared."""
+    for column in columns:
+        if source.kinds[column] in NUMBERS:
+            variable = center.variables.get(column, CenterVariable()).declared
+            try:
+                check_column(source, column, variable, center.policy)
+            except RefusedQuestion as refused:
+                yield Finding("data", False, f"{column}: {RULES[refused.refusal.reason]}")
 
 
 def _ledger(center: CenterFile, folder: Path) -> Iterator[Finding]:
