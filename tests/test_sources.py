@@ -103,6 +103,15 @@ def test_a_word_for_nothing_is_missing_among_numbers_and_a_word_among_words(
     }
 
 
+@pytest.mark.parametrize("cell", [" NA", "NA ", "     ", " . "])
+def test_spaces_around_nothing_leave_a_column_of_numbers(tmp_path: Path, cell: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"v,w\n1.5,x\n{cell},y\n 2,z\n")
+    source = open_source(file)
+    assert source.kinds == {"v": "float", "w": "text"}
+    assert source.rows(f"SELECT v FROM {source.relation}") == [(1.5,), (None,), (2.0,)]
+
+
 def test_a_column_is_of_truth_values_only_where_they_are_written_so(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("sex;t;yes;true\nF;T;yes;TRUE\nF;F;no;NA\nF;T;Yes;false\n")

@@ -211,6 +211,18 @@ def test_wrong_arguments_are_explained(
         fed.survival("months", **{"event": "died", **arguments})
 
 
+def test_a_group_that_is_mistyped_is_an_error_and_can_be_put_right(
+    frames: dict[str, pl.DataFrame],
+) -> None:
+    """The hint asks about the outcome itself: other words would shut the way to it."""
+    fed = Federation.local(frames, seed=1)
+    with pytest.raises(InputError, match=r"in 'nobody' of 'arm'\. Groups with enough people"):
+        fed.survival("months", "died", by="arm", groups=("old", "nobody"))
+    told = fed.survival("months", "died", by="arm", groups=("old", "new"), horizon=60)
+    again = fed.survival("months", "died", by="arm", groups=("old", "new"), horizon=60, k=10)
+    assert again.to_dict()["curves"] == told.to_dict()["curves"]  # K = 10 is what is in force
+
+
 def test_people_without_a_time_or_a_status_are_left_out() -> None:
     rows = trial(1, 200)
     some = pl.Series([None if i < 20 else d for i, d in enumerate(rows["died"])])

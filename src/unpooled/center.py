@@ -174,8 +174,9 @@ class Center:
     def _release(self, question: Question, ticket: str | None) -> Release:
         if not is_readable(question):
             raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
-        if not self._frozen.allows(question):
-            raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k_in_force(question, self._policy))
+        k = k_in_force(question, self._policy)
+        if not self._frozen.allows(question, k):
+            raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k)
         release = self._respond(question, ticket)
         answer = decode_answer(release.payload)
         if answer.aggregate is not None:  # the steward may say no

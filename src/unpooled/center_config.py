@@ -186,7 +186,8 @@ def _expression(name: str, variable: CenterVariable, source: Source) -> str:
         value = (
             f"(CASE WHEN {_is_one_of(value, variable.missing, kind)} THEN NULL ELSE {value} END)"
         )
-        if kind == "text" and variable.codes is None and _are_numbers(source, value):
+        words = variable.codes is not None or variable.groups is not None
+        if kind == "text" and not words and _are_numbers(source, value):
             value, kind = f"CAST({value} AS DOUBLE)", "float"
     if variable.codes is not None:
         cases = " ".join(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _NOT_UTF8 = "is not UTF-8 text. Hint: save the file as UTF-8; spreadsheets call it CSV UTF-8."
-_NOTHING = ("", " ", "  ", "   ", *MISSING_WORDS)
+_NOTHING = ("", " ", "  ", "   ", *MISSING_WORDS)  # of more spaces see _padded_numbers
 _NO_WORD = ("NA", "NULL")  # among words
 
 
@@ -59,6 +59,8 @@ def _columns(connection: "duckdb.DuckDBPyConnection", dialect: str, rows: str) -
         name, sql_type = quote(column["name"]), column["type"]
         if sql_type == "BOOLEAN" and not _true_or_false(connection, name, rows):
             sql_type = "VARCHAR"
+        elif sql_type == "VARCHAR" and _padded_numbers(connection, name, rows):
+            sql_type = "DOUBLE"
         yield f"{_value(name, sql_type, *formats)} AS {name}"
 
 
@@ -69,10 +71,19 @@ def _true_or_false(connection: "duckdb.DuckDBPyConnection", name: str, rows: str
     return not connection.execute(f"{others} LIMIT 1").fetchall()
 
 
+def _padded_numbers(connection: "duckdb.DuckDBPyConnection", name: str, rows: str) -> bool:
+    """Whether only spaces around words for nothing kept a column from being one of numbers."""
+    filled = f"FROM {rows} WHERE trim({name}) NOT IN {words_sql(_NOTHING)}"
+    words = f"SELECT 1 {filled} AND TRY_CAST({name} AS DOUBLE) IS NULL LIMIT 1"
+    if connection.execute(words).fetchall():
+        return False
+    return bool(connection.execute(f"SELECT 1 {filled} LIMIT 1").fetchall())
+
+
 def _value(name: str, sql_type: str, day: str | None, moment: str | None) -> str:
     if sql_type == "VARCHAR":
         return f"(CASE WHEN trim({name}) NOT IN {words_sql(('', *_NO_WORD))} THEN {name} END)"
-    known = f"(CASE WHEN {name} NOT IN {words_sql(_NOTHING)} THEN {name} END)"
+    known = f"(CASE WHEN trim({name}) NOT IN {words_sql(_NOTHING)} THEN {name} END)"
     written = {"DATE": day, "TIMESTAMP": moment}.get(sql_type)
     if written is not None:
         known = f"strptime({known}, {literal(written)})"

@@ -450,8 +450,8 @@ class Federation:
         """
         request = Request.of(value, by, groups, where, k)
         if self._policy is None and value not in self._looked_up:
-            self._looked_up.add(value)
             check_codebook_name(self._coordinator, value, self._variables)
+            self._looked_up.add(value)
         return request
 
     def _limits(self, variable: str) -> Limits:

@@ -35,7 +35,7 @@ class FrozenOutcomes:
     """The first survival release of each time variable, and the columns used otherwise."""
 
     def __init__(self) -> None:
-        self._outcomes: dict[str, SurvivalQuestion] = {}
+        self._outcomes: dict[str, tuple[SurvivalQuestion, int]] = {}  # and the K in force
         self._groups: dict[tuple[str, str], GroupStatuses] = {}  # time and group → what was told
         self._used: dict[_About, set[str]] = {}
 
@@ -49,8 +49,8 @@ class FrozenOutcomes:
                 frozen.told(decode_question(entry.question.encode()), answer)
         return frozen
 
-    def allows(self, question: Question) -> bool:
-        """Whether an answer could not be subtracted from what was told.
+    def allows(self, question: Question, k: int) -> bool:
+        """Whether an answer with this K in force could not be subtracted from what was told.
 
         Examples
         --------
@@ -59,15 +59,17 @@ class FrozenOutcomes:
         >>> by_arm = SurvivalQuestion(variable="time", event="died", by="arm", horizon=60.0)
         >>> frozen.told(by_arm, Answer(k=10, aggregate=SurvivalTables(scale=1.0, groups=())))
         >>> died = SizesQuestion(variable="crp", where="died == 1")
-        >>> frozen.allows(by_arm), frozen.allows(died), frozen.allows(SizesQuestion(variable="crp"))
-        (True, False, True)
+        >>> [frozen.allows(q, 10) for q in (by_arm, died, SizesQuestion(variable="crp"))]
+        [True, False, True]
         """
         if isinstance(question, CatalogueQuestion):
             return True
         first = self._outcomes.get(question.variable)
         if first is not None and isinstance(question, OutcomeQuestion):
-            return _people(first) == _people(question) and (
-                not isinstance(question, SurvivalQuestion) or _cut(first) == _cut(question)
+            told, told_k = first
+            return _people(told) == _people(question) and (
+                not isinstance(question, SurvivalQuestion)
+                or (told.horizon, told_k) == (question.horizon, k)  # say where times are cut
             )
         if {c for columns in _uses(question).values() for c in columns} & self._frozen:
             return False
@@ -89,7 +91,7 @@ class FrozenOutcomes:
     def told(self, question: Question, answer: Answer) -> None:
         """Note what was answered."""
         if isinstance(question, SurvivalQuestion):
-            self._outcomes.setdefault(question.variable, question)
+            self._outcomes.setdefault(question.variable, (question, answer.k))
             self._groups.update(_groups(question, answer))
         if not isinstance(question, CatalogueQuestion):
             for about, used in _uses(question).items():
@@ -98,7 +100,7 @@ class FrozenOutcomes:
     @property
     def _frozen(self) -> set[str]:
         """The columns of time and status of all that was told."""
-        return {c for first in self._outcomes.values() for c in (first.variable, first.event)}
+        return {c for told, _ in self._outcomes.values() for c in (told.variable, told.event)}
 
     def _used_otherwise(self, question: SurvivalQuestion) -> set[str]:
         """The columns that were used for something else than this outcome."""
@@ -133,8 +135,3 @@ def _groups(question: Question, answer: Answer) -> list[tuple[tuple[str, str], G
 def _people(question: OutcomeQuestion) -> tuple[str | None, ...]:
     """What says whose outcome it is; which of its groups does not matter."""
     return question.event, question.event_is, question.by, question.where
-
-
-def _cut(question: SurvivalQuestion) -> tuple[float | None, ...]:
-    """What says where the times are cut."""
-    return question.horizon, question.k

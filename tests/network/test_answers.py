@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.network.networks import PATIENT, Network, run
-from unpooled import Federation
+from unpooled import Federation, Variable
+from unpooled.errors import InputError
 from unpooled.ledger import verify
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
@@ -94,6 +95,11 @@ def test_a_variable_that_a_codebook_misspells_is_named(mixed: Pair, tmp_path: Pa
     book.write_text("[lso]\nlower = 0\n")
     asked = ("table", "los", "--federation", mixed[0].toml, "--codebook", book)
     assert "there is no variable 'lso'. Hint: did you mean 'los'?" in run(*asked, wanted=2)
+    declared = {"lso": Variable(lower=0)}
+    with Federation.connect(mixed[0].toml, variables=declared) as fed:
+        for _ in range(2):  # nor is it passed over the second time
+            with pytest.raises(InputError, match="did you mean 'los'"):
+                fed.describe("los")
 
 
 def test_status_names_the_centers_that_are_connected(mixed: Pair) -> None:

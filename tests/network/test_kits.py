@@ -118,6 +118,12 @@ def test_check_says_in_plain_words_what_is_wrong(network: Network) -> None:
     told = run("center", "check", kit, wanted=1)
     assert "WRONG  data: age: people have values between the multiples" in told
     assert "WRONG  data: crp: values lie outside the limits that are declared" in told
+    text = (kit / "center.toml").read_text()
+    assert "[policy]\n" in text
+    (kit / "center.toml").write_text(text.replace("[policy]\n", '[policy]\nperson = "agee"\n'))
+    told = run("center", "check", kit, wanted=1)
+    assert "WRONG  policy: there is no column 'agee'. Hint: did you mean 'age'?" in told
+    assert "Traceback" not in told
     (kit / "data.csv").unlink()
     (kit / "local" / "authorization.json").write_text("{}")
     assert "WRONG  engine settings: authorization.json" in run("center", "check", kit, wanted=1)

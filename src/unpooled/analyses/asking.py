@@ -1,7 +1,8 @@
 """What every analysis asks first: which groups are there, and how many people has each center?"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, isnan
 from typing import Any, NoReturn
 
@@ -169,14 +170,22 @@ def ask_groups(coordinator: Coordinator, request: Request) -> tuple[Request, int
 
 
 def check_answered(
-    coordinator: Coordinator, request: Request, round_: Round[Any], found: Sequence[str]
+    coordinator: Coordinator,
+    request: Request,
+    round_: Round[Any],
+    found: Sequence[str],
+    every_group: Callable[[], Iterable[str]] | None = None,
 ) -> None:
-    """Raise, with what the analyst can do, when nobody can answer or a group is nowhere."""
+    """Raise, with what the analyst can do, when nobody can answer or a group is nowhere.
+
+    `every_group` asks for all groups in words that centers answer here; by itself, for sizes.
+    """
     if not found:
         _raise_unknown_variable(coordinator, request, round_)
     unknown = [group for group in request.groups or () if group not in found]
     if unknown:
-        _raise_unknown_groups(coordinator, request, round_, unknown)
+        ask = every_group or partial(_every_group, coordinator, request)
+        _raise_unknown_groups(request, round_, unknown, ask)
     if not found:
         refuse(round_.refusals)
 
@@ -202,8 +211,9 @@ def check_codebook_name(coordinator: Coordinator, variable: str, declared: Itera
 
     Centers are asked for their variables only where there is such a one.
     """
-    alike = nearest(variable, declared)
-    if alike is None or alike == variable:
+    known = set(declared)
+    alike = None if variable in known else nearest(variable, known)
+    if alike is None:
         return
     names = _ask_names(coordinator)
     if variable in names and alike not in names:
@@ -220,14 +230,21 @@ def _quotes_hint(request: Request, unknown: Sequence[str], known: Sequence[str])
     return "" if found is None else f". Hint: text goes in quotes, as in {found}"
 
 
+def _every_group(coordinator: Coordinator, request: Request) -> set[str]:
+    any_group = replace(request, groups=None)
+    answers = coordinator.ask(SizesQuestion(**any_group.fields), Sizes).aggregates.values()
+    return {size.group for sizes in answers for size in sizes.sizes}
+
+
 def _raise_unknown_groups(
-    coordinator: Coordinator, request: Request, round_: Round[Any], unknown: list[str]
+    request: Request,
+    round_: Round[Any],
+    unknown: list[str],
+    every_group: Callable[[], Iterable[str]],
 ) -> None:
     if any(r.name not in (request.groups or ()) for _, r in round_.refusals):
         return  # centers refused for another reason; that one is told
-    any_group = replace(request, groups=None)
-    answers = coordinator.ask(SizesQuestion(**any_group.fields), Sizes).aggregates.values()
-    names = in_order({size.group for sizes in answers for size in sizes.sizes})
+    names = in_order(set(every_group()))
     if not names:
         return
     asked = ", ".join(repr(group) for group in unknown)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -221,7 +222,8 @@ def _agree(
     round_ = coordinator.ask(FollowUpQuestion(**asked.fields), Moments)
     groups = [group for said in round_.aggregates.values() for group in said.moments]
     found = in_order({group.group for group in groups})
-    check_answered(coordinator, asked.request, round_, found)
+    every_group = partial(_every_group, coordinator, asked)
+    check_answered(coordinator, asked.request, round_, found, every_group)
     if asked.request.by is not None and asked.request.groups is None:
         asked = replace(asked, request=replace(asked.request, groups=tuple(found)))
     if horizon is None:
@@ -235,6 +237,13 @@ def _agree(
             )
         horizon = agreed_horizon(told)
     return asked, horizon
+
+
+def _every_group(coordinator: Coordinator, asked: OutcomeRequest) -> set[str]:
+    """All groups, by the question about an outcome: sizes of everybody would be another one."""
+    any_group = replace(asked, request=replace(asked.request, groups=None))
+    answers = coordinator.ask(FollowUpQuestion(**any_group.fields), Moments).aggregates.values()
+    return {group.group for said in answers for group in said.moments}
 
 
 def _follow_up_lattice(

@@ -68,8 +68,8 @@ RULES: dict[Reason, str] = {
         "a table can be asked for"
     ),
     Reason.UNCLEAR_EVENT: (
-        "the event column is not coded 0/1, 1/2 or true/false throughout; event_is can say which "
-        "value means the event"
+        "the event column is not coded 0/1, 1/2, true/false or yes/no throughout; event_is can say "
+        "which value means the event"
     ),
     Reason.NEGATIVE_TIME: (
         "times must not be negative; count them from the start of each person's follow-up"

@@ -21,12 +21,13 @@ class CenterRefusal:
 
     def to_dict(self) -> dict[str, str | None]:
         """The refusal as plain values."""
-        return {
+        told = {
             "center": self.center,
             "group": self.group,
             "reason": self.reason,
             "rule": self.rule,
         }
+        return told if self.variable is None else {"variable": self.variable, **told}
 
 
 def center_refusals(refusals: Iterable[tuple[str, Refusal]]) -> tuple[CenterRefusal, ...]:

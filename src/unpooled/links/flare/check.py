@@ -126,9 +126,11 @@ def _data(center: CenterFile, folder: Path) -> Iterator[Finding]:
     yield Finding("data", not few, f"{people} rows, {len(source.kinds)} columns{few}")
     asked = [name for name in source.kinds if policy.allows(name) and name != policy.person]
     yield from _cells(source, asked)
-    yield from _declared(source, asked, center)
-    for problem in unknown_columns(policy, source):
+    problems = list(unknown_columns(policy, source))
+    for problem in problems:
         yield Finding("policy", False, problem)
+    if not problems:
+        yield from _declared(source, asked, center)
 
 
 def _cells(source: Source, columns: Sequence[str]) -> Iterator[Finding]:
