@@ -129,6 +129,20 @@ def test_a_refusal_that_was_not_recorded_yet_can_be_withdrawn(haifa: Center, fol
     assert len(haifa.ledger) == 0
 
 
+def test_of_two_decisions_at_once_the_refusal_holds_and_both_are_withdrawn(
+    haifa: Center, folder: Path
+) -> None:
+    with pytest.raises(HeldError):
+        haifa.answer(QUESTION)
+    (held,) = pending(folder)
+    for decision in ("approved", "refused"):
+        decide(folder, held, decision)
+    assert decided(folder) == [(held, "refused")]
+    withdraw(folder, held.short)
+    assert decided(folder) == []
+    assert pending(folder) == [held]
+
+
 def test_refusals_are_held_too_so_that_waiting_tells_nothing(haifa: Center, folder: Path) -> None:
     few, nonsense = encode(SizesQuestion(variable="los", where="los < 3")), b"nonsense"
     for question in (few, nonsense):

@@ -129,7 +129,7 @@ def decided(folder: Path) -> list[tuple[HeldPayload, Decision]]:
     for decision in get_args(Decision):
         for path in folder.glob(f"[!.]*.{decision}"):
             held = _read(path)
-            if held is not None:
+            if held is not None and decision_on(folder, held) == decision:
                 found.append((path.stat().st_mtime, held, decision))
     return [(held, decision) for _, held, decision in sorted(found, key=lambda f: f[0])]
 
@@ -164,7 +164,8 @@ def withdraw(folder: Path, name: str | None) -> tuple[HeldPayload, Decision]:
     held = _meant([held for held, _ in decisions], name, "decisions")
     decision = next(decision for other, decision in decisions if other is held)
     with file_errors(f"the decision in {folder} cannot be withdrawn"):
-        (folder / held.file(decision)).unlink(missing_ok=True)
+        for either in get_args(Decision):  # decided twice at once, the refusal is in force
+            (folder / held.file(either)).unlink(missing_ok=True)
     return held, decision
 
 

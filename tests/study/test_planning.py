@@ -103,7 +103,7 @@ def test_where_no_center_has_both_groups_only_the_table_has_power(tmp_path: Path
     powers = {row["method"]: row["power"] for row in result.powers}
     assert powers["table"] > 0.5
     assert powers["weighted"] == powers["sum"] == powers["fisher"] == 0.0
-    assert "3 of 3 centers with a group below K = 10" in str(result)
+    assert "3 of 3 centers with one group below K = 10" in str(result)
 
 
 def test_centers_too_small_for_powers_are_no_use_to_the_likelihood(tmp_path: Path) -> None:

@@ -71,10 +71,17 @@ class Plan:
     def refusals(self) -> tuple[str, ...]:
         """What centers of these sizes refuse, and which method goes without them."""
         told = []
-        small = sum(min(sizes) < self.k for sizes in zip(self.n_x, self.n_y, strict=True))
+        pairs = list(zip(self.n_x, self.n_y, strict=True))
+        nobody = sum(max(sizes) < self.k for sizes in pairs)
+        if nobody:
+            told.append(
+                f"{nobody} of {len(pairs)} centers with both groups below K = {self.k}: they tell "
+                "nothing."
+            )
+        small = sum(min(sizes) < self.k <= max(sizes) for sizes in pairs)
         if small:
             told.append(
-                f"{small} of {len(self.n_x)} centers with a group below K = {self.k}: fisher, sum "
+                f"{small} of {len(pairs)} centers with one group below K = {self.k}: fisher, sum "
                 "and weighted go without them, table counts their other group alone."
             )
         needed = people_for_powers(self.k, LIKELIHOOD_POWERS)
