@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,12 +37,15 @@ from unpooled.ledger import Ledger
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Weight
 from unpooled.maths.large import allocating
+from unpooled.memory.definition import without_own
 from unpooled.memory.history import WouldDiffer
 from unpooled.memory.memory import DataChanged, Memory
 from unpooled.memory.memory_file import MemoryFile, memory_path
 from unpooled.memory.proposal import Group, Proposal
 from unpooled.memory.tables import none_within
+from unpooled.memory.units import Members
 from unpooled.messages import (
+    EVERYBODY,
     AboutPeople,
     Aggregate,
     Answer,
@@ -223,7 +226,11 @@ class Center:
     def _propose(self, question: AboutPeople, selection: Selection) -> Proposal:
         """For whom an answer may speak, beside all that was told before."""
         members = selection.cohort.members(selection.groups)
-        groups = [Group(g, *some) for g, some in zip(selection.groups, members, strict=True)]
+        among = self._among(question, selection.groups)
+        groups = [
+            Group(name, *some, others)
+            for name, some, others in zip(selection.groups, members, among, strict=True)
+        ]
         nobody = units_of(self._source, self._policy)
         rows = rows_of(self._source, question, self._policy)
         missing = isinstance(question, MomentsQuestion | FollowUpQuestion)
@@ -240,6 +247,20 @@ class Center:
             raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k) from None
         except DataChanged:
             raise RefusedQuestion(Reason.DATA_CHANGED, question.variable) from None
+
+    def _among(
+        self, question: AboutPeople, groups: Sequence[str]
+    ) -> Sequence[Members] | Sequence[None]:
+        """From whom each group was chosen, where the variable itself chose some of them."""
+        whole = None if isinstance(question, OutcomeQuestion) else without_own(question)
+        if whole is None:
+            return [None] * len(groups)
+        declared = self._variables.get(question.variable, Variable())
+        cohort = find_cohort(self._source, whole, self._policy, declared)
+        if whole.by != question.by:
+            ((everybody, _),) = cohort.members([EVERYBODY])
+            return [everybody] * len(groups)
+        return [present for present, _ in cohort.members(groups)]
 
     def _check_survival(self, question: AboutPeople, proposal: Proposal) -> None:
         """Raise where a set would part the people of survival's tables, which have own cells."""

@@ -133,6 +133,40 @@ def test_few_deaths_do_not_follow_from_a_mean_and_another_answer(
     assert deaths_in_b(porto(), questions) == pytest.approx(2)
 
 
+THE_DEAD = SizesQuestion(variable="died", where="died == 1")
+BY_DEATH = SizesQuestion(variable="died", by="died", groups=("1",))
+MEAN_OF_A = MomentsQuestion(variable="died", where="arm == 'A'")
+
+
+@pytest.mark.parametrize("number", [THE_DEAD, BY_DEATH], ids=["by a condition", "by groups"])
+@pytest.mark.parametrize("other", [MEAN_OF_A, ARM_A["ranks of its wards"]], ids=["mean", "ranks"])
+@pytest.mark.parametrize("number_first", [True, False])
+def test_few_deaths_do_not_follow_from_the_number_of_all(
+    number: AboutPeople, other: AboutPeople, number_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those who died are a set that crosses arm A; but all others live, so it is a sum."""
+    questions = (number, other) if number_first else (other, number)
+
+    def attack() -> float | None:
+        center = porto()
+        told = {question: deaths(ask(center, question).aggregate) for question in questions}
+        dead, of_a = told[number], told[other]
+        return None if dead is None or of_a is None else dead - of_a
+
+    assert attack() is None
+    monkeypatch.setattr(proposal, "_tell_others", lambda found, _: found.draft)
+    assert attack() == pytest.approx(2)
+
+
+def test_a_number_of_those_above_a_value_is_told_beside_means_of_many_values() -> None:
+    """Of people who are not alike a number is no sum."""
+    rows = pl.DataFrame({"crp": np.random.default_rng(1).gamma(2, 4, 300), "arm": ["A", "B"] * 150})
+    center = Center("Porto", open_source(rows), Policy(), CenterKey.from_seed(1, "Porto"))
+    assert ask(center, MomentsQuestion(variable="crp", by="arm")).aggregate is not None
+    high = ask(center, SizesQuestion(variable="crp", where="crp >= 10")).aggregate
+    assert isinstance(high, Sizes)
+
+
 def test_a_cell_does_not_tell_the_mean_that_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     """With limits, the one cell of a table on a lattice has a mean: that is the deaths again."""
     asked = (EVERYBODY, LatticeQuestion(variable="died", where="arm == 'A'"))

@@ -7,6 +7,8 @@ is asked for in words that mean the same whatever the data are.
 
 from collections.abc import Callable
 
+import msgspec
+
 from unpooled.messages import CohortQuestion, OutcomeQuestion
 from unpooled.where import And, Column, Comparison, Condition, Literal, columns, parse
 
@@ -44,6 +46,27 @@ def rows_chosen(question: CohortQuestion, varies: Callable[[str], bool]) -> Word
     if question.by is not None and varies(question.by):  # rows without a group are left out
         words |= {f"by {Column(question.by)}"}
     return words
+
+
+def without_own(question: CohortQuestion) -> CohortQuestion | None:
+    """The question without what chooses people by their own value; None where nothing does.
+
+    Examples
+    --------
+    >>> from unpooled.messages import SizesQuestion
+    >>> died = SizesQuestion(variable="died", where="died == 1 and sex == 'F'")
+    >>> without_own(died).where
+    "sex == 'F'"
+    >>> without_own(SizesQuestion(variable="died", where="sex == 'F'"))
+    """
+    parts = _parts(question.where)
+    others = tuple(part for part in parts if question.variable not in columns(part))
+    by_itself = question.by == question.variable
+    if len(others) == len(parts) and not by_itself:
+        return None
+    where = str(And(others)) if len(others) > 1 else "".join(map(str, others)) or None
+    by, groups = (None, None) if by_itself else (question.by, question.groups)
+    return msgspec.structs.replace(question, where=where, by=by, groups=groups)
 
 
 def status_needed(question: CohortQuestion) -> Words:

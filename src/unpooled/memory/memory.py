@@ -75,7 +75,8 @@ class Memory:
         before = self._recall(question.variable, nobody)
         if before.rows not in (None, rows):
             raise WouldDiffer
-        units = before.units.including([m for g in groups for m in (g.present, g.missing)])
+        people = [m for g in groups for m in (g.present, g.missing, g.among) if m is not None]
+        units = before.units.including(people)
         before = replace(before.grown(units), rows=rows)
         values = self._values_of(question.variable, units)
         return propose(question, k, before, groups, values, missing=missing, table=table)

@@ -44,6 +44,7 @@ class Group:
     name: str
     present: Members
     missing: Members
+    among: Members | None = None  # from whom their own value chose them
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +251,7 @@ def propose(
         except WouldDiffer:
             again = found
         found = again if len(again.withheld) < len(found.withheld) else found
+    found = replace(found, draft=_tell_others(found, groups))
     if missing:  # means are told, and how many people have no value
         found = _tell_missing(replace(found, values=_values_left(found)), groups)
     return found
@@ -293,6 +295,22 @@ def _tell_groups(draft: Draft, people: Mapping[str, BoolArray], table: int | Non
         else:
             draft, told[name] = more, mask
     return Proposal(draft, told, {}, tuple(withheld), found, {})
+
+
+def _tell_others(found: Proposal, groups: Sequence[Group]) -> Draft:
+    """The draft where the variable itself chose whom to count; raises WouldDiffer.
+
+    Those who died are told: then all others live, and the number is a sum of them all.
+    """
+    draft, told = found.draft, list(found.people.values())
+    for group in groups:
+        if group.among is not None and group.name in found.people:
+            among = draft.before.units.mask(group.among)
+            others = among & ~reduce(_either, told)
+            both = (found.people[group.name], others)
+            if all(plain(draft.values, some, Cells(), draft.k) is not None for some in both):
+                draft = draft._tell_sum(among)
+    return draft
 
 
 def _values_left(found: Proposal) -> dict[str, int]:
