@@ -226,13 +226,13 @@ class Center:
     def _propose(self, question: AboutPeople, selection: Selection) -> Proposal:
         """For whom an answer may speak, beside all that was told before."""
         members = selection.cohort.members(selection.groups)
-        among = self._among(question, selection.groups)
-        groups = [
-            Group(name, *some, others)
-            for name, some, others in zip(selection.groups, members, among, strict=True)
-        ]
         nobody = units_of(self._source, self._policy)
         rows = rows_of(self._source, question, self._policy)
+        among = {} if rows else self._among(question, selection.groups)  # with rows: all have them
+        groups = [
+            Group(name, *some, among.get(name))
+            for name, some in zip(selection.groups, members, strict=True)
+        ]
         missing = isinstance(question, MomentsQuestion | FollowUpQuestion)
         k = selection.rule.k
         tables = TableQuestion | JoinQuestion | LatticeQuestion
@@ -248,19 +248,18 @@ class Center:
         except DataChanged:
             raise RefusedQuestion(Reason.DATA_CHANGED, question.variable) from None
 
-    def _among(
-        self, question: AboutPeople, groups: Sequence[str]
-    ) -> Sequence[Members] | Sequence[None]:
+    def _among(self, question: AboutPeople, groups: Sequence[str]) -> dict[str, Members]:
         """From whom each group was chosen, where the variable itself chose some of them."""
-        whole = None if isinstance(question, OutcomeQuestion) else without_own(question)
+        whole = without_own(question)
         if whole is None:
-            return [None] * len(groups)
+            return {}
         declared = self._variables.get(question.variable, Variable())
         cohort = find_cohort(self._source, whole, self._policy, declared)
         if whole.by != question.by:
             ((everybody, _),) = cohort.members([EVERYBODY])
-            return [everybody] * len(groups)
-        return [present for present, _ in cohort.members(groups)]
+            return dict.fromkeys(groups, everybody)
+        members = cohort.members(groups)
+        return {group: present for group, (present, _) in zip(groups, members, strict=True)}
 
     def _check_survival(self, question: AboutPeople, proposal: Proposal) -> None:
         """Raise where a set would part the people of survival's tables, which have own cells."""

@@ -286,7 +286,7 @@ def _open_local(local: Local, centers: Sequence[str]) -> "Federation":
     per_person, ledger = local.per_person, local.ledger
     if per_person not in (None, "mean", "first", "max"):
         raise InputError(f"per-person must be mean, first or max, got {per_person!r}")
-    k = 10 if local.k is None else local.k
+    k = Policy().k if local.k is None else local.k
     policy = Policy(k=k, person=local.person, per_person=per_person)  # type: ignore[arg-type]
     variables = None if local.codebook is None else read_codebook(local.codebook)
     if local.center_column is None:

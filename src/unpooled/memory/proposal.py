@@ -121,6 +121,16 @@ class Draft:
         """The draft with a set ranked against others; raises WouldDiffer."""
         return self._tell_sum(people) if few_values(self.values, people, self.ks) else self
 
+    def tell_chosen(self, among: BoolArray, *parts: BoolArray) -> "Draft":
+        """The draft with parts that the variable itself chose, and the others; raises WouldDiffer.
+
+        Those who died are told: then all others live, and the number is a sum of them all.
+        """
+        k = self.before.history.k  # a raised K hides nobody
+        if any(plain(self.values, part, Cells(), k) is None for part in parts):
+            return self
+        return self._tell_sum(among)
+
     def _tell_sum(self, people: BoolArray) -> "Draft":
         if values_left(self.summed, people, self.ks, self.values):
             raise WouldDiffer
@@ -298,18 +308,13 @@ def _tell_groups(draft: Draft, people: Mapping[str, BoolArray], table: int | Non
 
 
 def _tell_others(found: Proposal, groups: Sequence[Group]) -> Draft:
-    """The draft where the variable itself chose whom to count; raises WouldDiffer.
-
-    Those who died are told: then all others live, and the number is a sum of them all.
-    """
-    draft, told = found.draft, list(found.people.values())
+    """The draft where the variable itself chose the groups from more people; raises WouldDiffer."""
+    draft, told = found.draft, found.people
     for group in groups:
-        if group.among is not None and group.name in found.people:
+        if group.among is not None and group.name in told:
             among = draft.before.units.mask(group.among)
-            others = among & ~reduce(_either, told)
-            both = (found.people[group.name], others)
-            if all(plain(draft.values, some, Cells(), draft.k) is not None for some in both):
-                draft = draft._tell_sum(among)
+            others = among & ~reduce(_either, told.values())
+            draft = draft.tell_chosen(among, told[group.name], others)
     return draft
 
 
