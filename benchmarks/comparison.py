@@ -8,8 +8,8 @@ import polars as pl
 
 from benchmarks.side_by_side import Row, side_by_side
 from unpooled import Federation
-from unpooled.boundary import keyed_draws, keyed_weight
-from unpooled.keys import CenterKey
+from unpooled.center.keyed_boundaries import keyed_draws, keyed_weight
+from unpooled.center.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule, cut, place_boundaries
 from unpooled.maths.cross_center import cross_center, hodges_lehmann

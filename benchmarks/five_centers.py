@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from unpooled.boundary import keyed_weight
-from unpooled.keys import CenterKey
+from unpooled.center.keyed_boundaries import keyed_weight
+from unpooled.center.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule, Weight, cut, place_boundaries
 from unpooled.maths.joining import join, reallocate

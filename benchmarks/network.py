@@ -15,10 +15,10 @@ from tests.network.networks import Network, hospital, network_of_files
 
 from benchmarks.side_by_side import Row, side_by_side
 from unpooled.center import Center
-from unpooled.keys import CenterKey
-from unpooled.messages import RanksQuestion, SizesQuestion, encode
-from unpooled.policy import Policy
-from unpooled.postgres import Postgres, open_postgres
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import Policy
+from unpooled.data.postgres import Postgres, open_postgres
+from unpooled.questions import RanksQuestion, SizesQuestion, encode
 
 CENTERS = ("Haifa", "Bern", "Porto")
 ROUNDS = 30

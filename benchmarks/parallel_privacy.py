@@ -14,7 +14,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtri
 
-from unpooled.boundary import keyed_draws
+from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.cutting import lattice_table
 from unpooled.maths.lattice import Lattice, LatticeTable

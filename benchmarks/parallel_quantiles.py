@@ -16,7 +16,7 @@ from time import perf_counter
 
 import numpy as np
 
-from unpooled.boundary import keyed_draws
+from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.cutting import lattice_table
 from unpooled.maths.distribution import smooth
 from unpooled.study.parallel_families import P, draw_centers, lattice_of

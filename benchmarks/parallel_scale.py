@@ -16,11 +16,11 @@ from unpooled.analyses.asking import Request
 from unpooled.analyses.parallel import cell_table
 from unpooled.analyses.parallel_quantiles import run_parallel
 from unpooled.analyses.parts import TablePart
-from unpooled.boundary import keyed_draws
+from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.coordinator import Coordinator
+from unpooled.data.variables import Variable
 from unpooled.maths.lattice import public_lattice
-from unpooled.messages import Answer, GroupTables, LatticeTables, encode
-from unpooled.variables import Variable
+from unpooled.questions import Answer, GroupTables, LatticeTables, encode
 
 PEOPLE = 10_000
 P = np.array([0.02, 0.25, 0.5, 0.75, 0.98])

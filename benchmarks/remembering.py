@@ -13,18 +13,18 @@ import numpy as np
 import polars as pl
 
 from benchmarks.side_by_side import Row, side_by_side
-from unpooled.cohort import units_of
-from unpooled.keys import CenterKey
-from unpooled.ledger import Ledger
+from unpooled.center.cohort import units_of
+from unpooled.center.keys import CenterKey
+from unpooled.center.ledger import Ledger
+from unpooled.center.memory.memory import Memory
+from unpooled.center.memory.memory_file import MemoryFile
+from unpooled.center.memory.proposal import Group, Proposal
+from unpooled.center.memory.tables import Cells
+from unpooled.center.memory.units import Members
+from unpooled.center.policy import Policy
+from unpooled.data.sources import Source, open_source
 from unpooled.maths.arrays import BoolArray, IntArray
-from unpooled.memory.memory import Memory
-from unpooled.memory.memory_file import MemoryFile
-from unpooled.memory.proposal import Group, Proposal
-from unpooled.memory.tables import Cells
-from unpooled.memory.units import Members
-from unpooled.messages import CohortQuestion, SizesQuestion, TableQuestion
-from unpooled.policy import Policy
-from unpooled.sources import Source, open_source
+from unpooled.questions import CohortQuestion, SizesQuestion, TableQuestion
 
 PEOPLE, EARLIER, BINS = 1_000_000, 1000, 1000
 

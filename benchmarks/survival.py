@@ -26,7 +26,8 @@ from zlib import crc32
 
 import numpy as np
 
-from unpooled.boundary import keyed_draws
+from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.data.variables import Variable
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.cox import hazard_ratio
 from unpooled.maths.cutting import status_table
@@ -41,7 +42,6 @@ from unpooled.maths.survival import SurvivalCurve, kaplan_meier
 from unpooled.maths.telling import Moments
 from unpooled.study.families import Random
 from unpooled.study.settings import ALLOCATIONS as SIZES
-from unpooled.variables import Variable
 
 K = 10
 SHAPES = {"exponential": 1.0, "Weibull 1.5": 1.5}

@@ -6,7 +6,8 @@ import msgspec
 import polars as pl
 import pytest
 
-from unpooled.approval import (
+from unpooled.center import Center
+from unpooled.center.approval import (
     Decision,
     Steward,
     decide,
@@ -16,13 +17,12 @@ from unpooled.approval import (
     pending,
     withdraw,
 )
-from unpooled.center import Center
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
 from unpooled.errors import HeldError, InputError, LedgerError
-from unpooled.keys import CenterKey
-from unpooled.messages import Reason, SizesQuestion, decode_answer, encode
-from unpooled.policy import Policy
+from unpooled.questions import Reason, SizesQuestion, decode_answer, encode
 from unpooled.results.held import decision_text, held_text
-from unpooled.sources import open_source
 
 QUESTION = encode(SizesQuestion(variable="los"))
 OTHER = encode(SizesQuestion(variable="los", where="los > 10"))
@@ -184,7 +184,7 @@ def test_a_full_disk_lets_nothing_out(
     def full(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unpooled.approval.create_file", full)
+    monkeypatch.setattr("unpooled.center.approval.create_file", full)
     with pytest.raises(LedgerError, match="No space left on device"):
         haifa.answer(QUESTION)
     assert len(haifa.ledger) == 0

@@ -11,7 +11,7 @@ from unpooled import Federation, Policy
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.binning import Rule, cut
 from unpooled.maths.mann_whitney import table_test
-from unpooled.messages import Ranks, decode_answer
+from unpooled.questions import Ranks, decode_answer
 from unpooled.results.several import SeveralComparisons
 from unpooled.results.unfair import UNFAIR
 

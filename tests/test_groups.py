@@ -11,7 +11,7 @@ from scipy import stats
 from tests.maths.test_kruskal_wallis import stratified
 from unpooled import Federation, Policy
 from unpooled.errors import InputError, RefusedError
-from unpooled.messages import GroupRanks, decode_answer
+from unpooled.questions import GroupRanks, decode_answer
 from unpooled.results.compare import CompareResult
 from unpooled.results.groups import GroupsResult
 from unpooled.results.several_groups import SeveralGroups

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unpooled.center.keys import CenterKey
+from unpooled.center.ledger import Entry, Kind, Ledger, mend, read, verify
 from unpooled.errors import InputError, LedgerError
-from unpooled.keys import CenterKey
-from unpooled.ledger import Entry, Kind, Ledger, mend, read, verify
 
 HAIFA = CenterKey.from_seed(1, "Haifa")
 QUESTION = '{"analysis":"table","variable":"größe","where":"age >= 65\\n"}'.encode()

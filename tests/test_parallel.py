@@ -9,10 +9,13 @@ import pytest
 
 from unpooled.analyses.asking import Request
 from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.center.policy import Policy
 from unpooled.coordinator import Coordinator
+from unpooled.data.sources import open_source
+from unpooled.data.variables import Variable, read_codebook
 from unpooled.errors import InputError, RefusedError
 from unpooled.links.local import open_link
-from unpooled.messages import (
+from unpooled.questions import (
     Answer,
     CellTable,
     GroupTables,
@@ -20,9 +23,6 @@ from unpooled.messages import (
     Reason,
     encode,
 )
-from unpooled.policy import Policy
-from unpooled.sources import open_source
-from unpooled.variables import Variable, read_codebook
 
 
 def tables(

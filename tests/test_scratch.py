@@ -13,9 +13,12 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import Policy
+from unpooled.data.scratch import Scratch
+from unpooled.data.sources import open_source
 from unpooled.errors import InputError, SourceError
-from unpooled.keys import CenterKey
-from unpooled.messages import (
+from unpooled.questions import (
     AboutPeople,
     GroupRanksQuestion,
     LatticeQuestion,
@@ -28,9 +31,6 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import Policy
-from unpooled.scratch import Scratch
-from unpooled.sources import open_source
 
 LEAST = 256
 
@@ -83,8 +83,8 @@ POLICIES = {
 @pytest.fixture
 def all_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """No array is small enough to stay in memory, and pieces are of few people."""
-    monkeypatch.setattr("unpooled.scratch._SMALL", 0)
-    monkeypatch.setattr("unpooled.scratch._ARRAYS", 0)
+    monkeypatch.setattr("unpooled.data.scratch._SMALL", 0)
+    monkeypatch.setattr("unpooled.data.scratch._ARRAYS", 0)
     monkeypatch.setattr("unpooled.maths.large._PIECE", 64)
 
 
@@ -215,8 +215,8 @@ import os, signal, sys
 from pathlib import Path
 import duckdb
 import numpy as np
-from unpooled.scratch import Scratch
-from unpooled.sources import connect
+from unpooled.data.scratch import Scratch
+from unpooled.data.sources import connect
 
 scratch = Scratch(256, Path(sys.argv[1]))
 values = scratch.empty(20_000_000, np.dtype(float))
@@ -248,8 +248,8 @@ def test_a_full_disk_is_a_refusal(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unpooled.scratch._SMALL", 0)
-    monkeypatch.setattr("unpooled.scratch._ARRAYS", 0)
+    monkeypatch.setattr("unpooled.data.scratch._SMALL", 0)
+    monkeypatch.setattr("unpooled.data.scratch._ARRAYS", 0)
     monkeypatch.setattr(os, "posix_fallocate", full)
     haifa = center(hospital(90), Scratch(LEAST, tmp_path), Policy())
     answer = decode_answer(haifa.answer(encode(LATTICE[0])).payload)

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from unpooled import Federation
-from unpooled.almost_numbers import almost_numbers
+from unpooled.data.almost_numbers import almost_numbers
+from unpooled.data.missing_cells import kept_words, missing_cells
+from unpooled.data.scratch import Scratch
+from unpooled.data.sources import open_source
 from unpooled.errors import InputError, SourceError
-from unpooled.missing_cells import kept_words, missing_cells
-from unpooled.scratch import Scratch
-from unpooled.sources import open_source
 
 
 @pytest.fixture

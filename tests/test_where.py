@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpooled import where
-from unpooled.errors import InputError, WhereError
-from unpooled.where import (
+from unpooled.data import where
+from unpooled.data.where import (
     And,
     Column,
     Comparison,
@@ -29,7 +28,8 @@ from unpooled.where import (
     parse,
     to_sql,
 )
-from unpooled.where_tokens import OPERATORS
+from unpooled.data.where_tokens import OPERATORS
+from unpooled.errors import InputError, WhereError
 
 Truth = bool | None  # None is unknown
 Query = Callable[[str, list[object]], list[tuple[object, ...]]]

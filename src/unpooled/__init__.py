@@ -6,18 +6,18 @@ No number leaves a center that speaks for fewer than K people.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from unpooled.center.policy import Policy
+    from unpooled.data.variables import Variable, read_codebook
     from unpooled.federation import Federation
-    from unpooled.policy import Policy
-    from unpooled.variables import Variable, read_codebook
 
 __version__ = "0.1.0"
 __all__ = ["Federation", "Policy", "Variable", "read_codebook"]
 
 _HOMES = {
     "Federation": "unpooled.federation",
-    "Policy": "unpooled.policy",
-    "Variable": "unpooled.variables",
-    "read_codebook": "unpooled.variables",
+    "Policy": "unpooled.center.policy",
+    "Variable": "unpooled.data.variables",
+    "read_codebook": "unpooled.data.variables",
 }
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from unpooled.errors import InputError, MessageError
-from unpooled.messages import (
+from unpooled.questions import (
     MISSING,
     Aggregate,
     Question,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from unpooled.center.ledger import verify
+from unpooled.data.variables import Variable
 from unpooled.federation import Federation
-from unpooled.ledger import verify
-from unpooled.variables import Variable
 
 SEED = 20260214
 FOLLOWED = 60.0  # months that the hospitals' study lasts

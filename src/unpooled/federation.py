@@ -15,12 +15,14 @@ from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.survival import OutcomeRequest
 from unpooled.analyses.survival_curves import run_survival
 from unpooled.analyses.table import run_table
+from unpooled.center.policy import PerPerson, Policy
 from unpooled.coordinator import Coordinator, Link
+from unpooled.data.sources import open_source
+from unpooled.data.variables import Codebook, Variable, check_codebook
 from unpooled.errors import InputError
 from unpooled.links.local import name_by_file, open_link
 from unpooled.maths.mann_whitney import Alternative
-from unpooled.messages import Limits
-from unpooled.policy import PerPerson, Policy
+from unpooled.questions import Limits
 from unpooled.results.compare import CompareResult
 from unpooled.results.describe import DescribeResult
 from unpooled.results.groups import GroupsResult
@@ -32,8 +34,6 @@ from unpooled.results.several import SeveralComparisons, SeveralQuantiles, each
 from unpooled.results.several_groups import SeveralGroups, several_comparisons
 from unpooled.results.survival import SurvivalResult
 from unpooled.results.table import TableResult
-from unpooled.sources import open_source
-from unpooled.variables import Codebook, Variable, check_codebook
 
 OnMissing = Literal["stop", "exclude"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from unpooled.approval import Decision
+    from unpooled.center.approval import Decision
 
 center_app = typer.Typer(help="Run a center beside its data.", no_args_is_help=True)
 federation_app = typer.Typer(help="Set up and run a federation.", no_args_is_help=True)
@@ -65,7 +65,7 @@ def center_start(kit: KitFolder, config: CenterToml = None) -> None:
 @center_app.command("pending")
 def center_pending(kit: KitFolder, config: CenterToml = None) -> None:
     """Show what waits for the steward: each question, and the exact payload that would leave."""
-    from unpooled.approval import pending
+    from unpooled.center.approval import pending
     from unpooled.results.held import held_text
 
     folder = _pending_folder(kit, config)
@@ -88,7 +88,7 @@ def center_refuse(kit: KitFolder, payload: Payload = None, config: CenterToml = 
 @center_app.command("decided")
 def center_decided(kit: KitFolder, config: CenterToml = None) -> None:
     """Show the decisions in force: what may leave again, and what is refused at once."""
-    from unpooled.approval import decided
+    from unpooled.center.approval import decided
     from unpooled.results.held import decided_text
 
     decisions = decided(_pending_folder(kit, config))
@@ -99,7 +99,7 @@ def center_decided(kit: KitFolder, config: CenterToml = None) -> None:
 @center_app.command("withdraw")
 def center_withdraw(kit: KitFolder, payload: Decided = None, config: CenterToml = None) -> None:
     """Take an approval or a refusal back: the next such question is held anew."""
-    from unpooled.approval import withdraw
+    from unpooled.center.approval import withdraw
     from unpooled.results.held import decided_text, withdrawn_text
 
     held, decision = withdraw(_pending_folder(kit, config), payload)
@@ -108,7 +108,7 @@ def center_withdraw(kit: KitFolder, payload: Decided = None, config: CenterToml 
 
 
 def _decide(kit: Path, payload: str | None, config: Path | None, decision: "Decision") -> None:
-    from unpooled.approval import decide, find
+    from unpooled.center.approval import decide, find
     from unpooled.results.held import decision_text, held_text
 
     folder = _pending_folder(kit, config)
@@ -119,7 +119,7 @@ def _decide(kit: Path, payload: str | None, config: Path | None, decision: "Deci
 
 
 def _pending_folder(kit: Path, config: Path | None) -> Path:
-    from unpooled.center_config import pending_folder, read_center
+    from unpooled.center.config import pending_folder, read_center
     from unpooled.errors import InputError
     from unpooled.kits import read_kit
 

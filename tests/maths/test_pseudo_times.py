@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.draws import evenly
+from unpooled.data.variables import Variable
 from unpooled.maths.cutting import status_table
 from unpooled.maths.event_shares import Below, event_shares
 from unpooled.maths.horizon import agreed_horizon
@@ -13,7 +14,6 @@ from unpooled.maths.lattice import Lattice, LatticeTable, nearest_multiples, pub
 from unpooled.maths.moments import MeanSD
 from unpooled.maths.pseudo_times import ArmTables, known_share, known_until, pseudo_times
 from unpooled.maths.telling import Moments
-from unpooled.variables import Variable
 
 LATTICE = Lattice(0.5, lower=0.0, upper=50.0)
 

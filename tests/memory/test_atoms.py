@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpooled.center.memory.atoms import Atoms
 from unpooled.maths.arrays import BoolArray
-from unpooled.memory.atoms import Atoms
 
 
 @given(st.integers(0, 10**6), st.lists(st.integers(0, 5), min_size=1, max_size=6))

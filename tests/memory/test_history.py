@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.privacy.linear_attack import fewest_people
+from unpooled.center.memory.history import History, WouldDiffer
 from unpooled.maths.arrays import BoolArray
-from unpooled.memory.history import History, WouldDiffer
 
 K = 3
 

@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
+from unpooled.center.keys import CenterKey
+from unpooled.center.ledger import Ledger
+from unpooled.center.memory.memory_file import MemoryFile
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
 from unpooled.errors import LedgerError
-from unpooled.keys import CenterKey
-from unpooled.ledger import Ledger
-from unpooled.memory.memory_file import MemoryFile
-from unpooled.messages import PowersQuestion, Reason, SizesQuestion, decode_answer, encode
-from unpooled.policy import Policy
-from unpooled.sources import open_source
+from unpooled.questions import PowersQuestion, Reason, SizesQuestion, decode_answer, encode
 
 ROWS = pl.DataFrame({"crp": np.random.default_rng(1).gamma(4, 1, 60), "id": np.arange(60)})
 VISITS = pl.DataFrame(

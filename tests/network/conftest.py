@@ -18,7 +18,7 @@ from tests.network.networks import (
     network_of_files,
 )
 from unpooled import Federation
-from unpooled.policy import Policy
+from unpooled.center.policy import Policy
 
 FRAMES = {
     "Haifa": hospital(1, 120, 100),

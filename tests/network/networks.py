@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from unpooled import Federation
+from unpooled.center.policy import Policy
 from unpooled.errors import UnpooledError
-from unpooled.policy import Policy
 
 T = TypeVar("T")
 

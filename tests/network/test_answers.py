@@ -11,8 +11,8 @@ import pytest
 
 from tests.network.networks import PATIENT, Network, run
 from unpooled import Federation, Variable
+from unpooled.center.ledger import verify
 from unpooled.errors import InputError
-from unpooled.ledger import verify
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 

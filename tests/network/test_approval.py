@@ -9,9 +9,9 @@ import pytest
 
 from tests.network.networks import PATIENT, Network, eventually, run
 from unpooled import Federation
+from unpooled.center.ledger import Entry, read, verify
 from unpooled.errors import MissingError
-from unpooled.ledger import Entry, read, verify
-from unpooled.messages import Reason
+from unpooled.questions import Reason
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 

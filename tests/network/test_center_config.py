@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from unpooled.center_config import (
+from unpooled.center.config import (
     CenterVariable,
     Code,
     open_center,
@@ -13,9 +13,9 @@ from unpooled.center_config import (
     read_center,
     translate,
 )
+from unpooled.data.sources import open_source
 from unpooled.errors import InputError, SourceError
-from unpooled.messages import SizesQuestion, decode_answer, encode
-from unpooled.sources import open_source
+from unpooled.questions import SizesQuestion, decode_answer, encode
 
 CENTER = """
 name = "Haifa"

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tests.network.networks import hospital
-from unpooled.approval import Decision, Steward, decide, pending
 from unpooled.center import Center
+from unpooled.center.approval import Decision, Steward, decide, pending
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
 from unpooled.errors import LedgerError
-from unpooled.keys import CenterKey
 from unpooled.links.flare.desk import DESK, HELD, Desk, ask_center, was_released
-from unpooled.messages import SizesQuestion, encode
-from unpooled.policy import Policy
-from unpooled.sources import open_source
+from unpooled.questions import SizesQuestion, encode
 
 QUESTION = encode(SizesQuestion(variable="los", by="arm"))
 

@@ -25,9 +25,9 @@ from tests.network.networks import (
     run,
 )
 from unpooled import Federation
+from unpooled.center.ledger import Entry, read, verify
 from unpooled.errors import InputError, LinkError, MissingError
-from unpooled.ledger import Entry, read, verify
-from unpooled.messages import Reason
+from unpooled.questions import Reason
 from unpooled.results.quantiles import QuantilesResult
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")

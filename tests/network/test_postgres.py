@@ -5,8 +5,8 @@ from datetime import date, datetime
 import numpy as np
 import pytest
 
+from unpooled.data.postgres import Postgres, open_postgres
 from unpooled.errors import SourceError
-from unpooled.postgres import Postgres, open_postgres
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 

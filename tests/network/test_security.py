@@ -20,7 +20,7 @@ from unpooled import Federation
 from unpooled.errors import LinkError, MissingError, RefusedError
 from unpooled.kits import read_federation
 from unpooled.links.flare import lockdown
-from unpooled.messages import Moments, MomentsQuestion, Reason
+from unpooled.questions import Moments, MomentsQuestion, Reason
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 

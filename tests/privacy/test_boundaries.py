@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unpooled.boundary import keyed_weight
+from unpooled.center.keyed_boundaries import keyed_weight
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule, Weight, cut, place_boundaries
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unpooled.boundary import keyed_weight
+from unpooled.center.keyed_boundaries import keyed_weight
 from unpooled.maths import pooling
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule

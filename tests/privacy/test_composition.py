@@ -10,9 +10,11 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
-from unpooled.keys import CenterKey
-from unpooled.memory.memory import Memory
-from unpooled.messages import (
+from unpooled.center.keys import CenterKey
+from unpooled.center.memory.memory import Memory
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
+from unpooled.questions import (
     AboutPeople,
     Answer,
     MomentsQuestion,
@@ -22,8 +24,6 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import Policy
-from unpooled.sources import open_source
 
 K = 10
 
@@ -177,7 +177,7 @@ def test_no_series_of_refusals_finds_a_value(monkeypatch: pytest.MonkeyPatch) ->
     """A set of the same people in other words is refused like one that differs by a person."""
     truth = hospital()["crp"][0]
     assert abs(halve(open_center()) - truth) > 0.01
-    from unpooled.memory import proposal
+    from unpooled.center.memory import proposal
 
     monkeypatch.setattr(proposal, "condition", lambda _: frozenset())
     assert halve(open_center()) == pytest.approx(truth, abs=1e-6)

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from tests.privacy.linear_attack import fewest_people
 from unpooled.center import Center
-from unpooled.keys import CenterKey
+from unpooled.center.keys import CenterKey
+from unpooled.center.memory.memory import Memory
+from unpooled.center.memory.proposal import Proposal
+from unpooled.center.memory.speaking import cells_told
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
 from unpooled.maths.arrays import BoolArray, FloatArray
-from unpooled.memory.memory import Memory
-from unpooled.memory.proposal import Proposal
-from unpooled.memory.speaking import cells_told
-from unpooled.messages import (
+from unpooled.questions import (
     AboutPeople,
     Answer,
     JoinQuestion,
@@ -29,8 +31,6 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import Policy
-from unpooled.sources import open_source
 
 
 def open_center(rows: pl.DataFrame, k: int) -> Center:

@@ -7,12 +7,14 @@ import pytest
 
 from unpooled import Federation, Variable
 from unpooled.center import Center
-from unpooled.cohort import Selection
+from unpooled.center.cohort import Selection
+from unpooled.center.keys import CenterKey
+from unpooled.center.memory.proposal import Draft
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
 from unpooled.errors import RefusedError
-from unpooled.keys import CenterKey
 from unpooled.maths.mann_whitney import rank_statistics
-from unpooled.memory.proposal import Draft
-from unpooled.messages import (
+from unpooled.questions import (
     AboutPeople,
     GroupRanksQuestion,
     LatticeQuestion,
@@ -24,8 +26,6 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import Policy
-from unpooled.sources import open_source
 
 
 def test_the_mean_of_two_values_is_a_count_and_is_withheld() -> None:

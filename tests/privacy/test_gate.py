@@ -11,16 +11,19 @@ import numpy as np
 import polars as pl
 import pytest
 
+from unpooled.center.gate import Gate, Release
+from unpooled.center.keys import CenterKey
+from unpooled.center.ledger import Ledger
+from unpooled.center.memory.memory import Memory
+from unpooled.center.memory.memory_file import MemoryFile
+from unpooled.center.memory.proposal import Group, Proposal
+from unpooled.center.memory.speaking import people_told
+from unpooled.center.memory.units import Members, Units
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
+from unpooled.data.variables import Variable
 from unpooled.errors import GateError, LedgerError
-from unpooled.gate import Gate, Release
-from unpooled.keys import CenterKey
-from unpooled.ledger import Ledger
-from unpooled.memory.memory import Memory
-from unpooled.memory.memory_file import MemoryFile
-from unpooled.memory.proposal import Group, Proposal
-from unpooled.memory.speaking import people_told
-from unpooled.memory.units import Members, Units
-from unpooled.messages import (
+from unpooled.questions import (
     Aggregate,
     Answer,
     Catalogue,
@@ -62,9 +65,6 @@ from unpooled.messages import (
     SurvivalTables,
     TableQuestion,
 )
-from unpooled.policy import Policy
-from unpooled.sources import open_source
-from unpooled.variables import Variable
 
 TABLE = TableQuestion(variable="los")
 JOIN = JoinQuestion(variable="los", edges=(2.0, 4.0))

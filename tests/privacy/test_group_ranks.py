@@ -9,12 +9,12 @@ import pytest
 
 from unpooled import Federation, Policy
 from unpooled.analyses import groups as analysis
-from unpooled.cohort import Selection
+from unpooled.center.cohort import Selection
+from unpooled.center.rules import judge
 from unpooled.errors import GateError, RefusedError
 from unpooled.maths.group_ranks import rank_variance, tied_people
 from unpooled.maths.mann_whitney import rank_statistics
-from unpooled.messages import Answer, GroupRanks, GroupRanksQuestion, decode_answer, encode
-from unpooled.rules import judge
+from unpooled.questions import Answer, GroupRanks, GroupRanksQuestion, decode_answer, encode
 
 SPREAD = np.repeat(np.arange(10.0), 12)
 
@@ -66,7 +66,7 @@ def test_without_the_rule_the_people_are_found(monkeypatch: pytest.MonkeyPatch) 
 
     y = np.repeat([0.0, 1.0], [37, 3])
     rows = {"A": center(x=SPREAD, y=y, z=SPREAD + 1)}
-    monkeypatch.setattr("unpooled.center.telling_groups", keep_all)
+    monkeypatch.setattr("unpooled.center.center.telling_groups", keep_all)
     with pytest.raises(RefusedError, match="failed"):
         Federation.local(rows).compare("v", by="g", groups=("x", "y", "z"))
     monkeypatch.setattr(analysis, "telling_values", lambda *_: 8)

@@ -7,17 +7,19 @@ import polars as pl
 import pytest
 
 from tests.draws import evenly
-from unpooled import lattice_rule
 from unpooled.analyses import parallel
 from unpooled.analyses.lattice_facts import LatticeFacts
-from unpooled.center import Center
-from unpooled.keys import CenterKey
+from unpooled.center import Center, lattice_rule
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
+from unpooled.data.variables import Variable
 from unpooled.maths import cutting, telling
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cutting import lattice_table
 from unpooled.maths.lattice import Lattice, LatticeTable, is_multiple, nice_number, public_lattice
 from unpooled.maths.open_cells import OpenScale
-from unpooled.messages import (
+from unpooled.questions import (
     Answer,
     CellTable,
     LatticeQuestion,
@@ -26,9 +28,6 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import Policy
-from unpooled.sources import open_source
-from unpooled.variables import Variable
 
 
 def ask(

@@ -7,14 +7,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from unpooled import center as centers
-from unpooled import lattice_rule, rules
 from unpooled.analyses import parallel
 from unpooled.analyses import survival as survivals
-from unpooled.center import Center
-from unpooled.keys import CenterKey
+from unpooled.center import Center, lattice_rule, rules
+from unpooled.center import center as centers
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import Policy
+from unpooled.center.reading import read_people
+from unpooled.data.sources import ROW, Source, open_source
 from unpooled.maths.telling import dominated
-from unpooled.messages import (
+from unpooled.questions import (
     Aggregate,
     FollowUpQuestion,
     GroupRanksQuestion,
@@ -31,9 +33,6 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import Policy
-from unpooled.reading import read_people
-from unpooled.sources import ROW, Source, open_source
 
 
 def people() -> pl.DataFrame:

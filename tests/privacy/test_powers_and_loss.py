@@ -6,11 +6,13 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
-from unpooled.keys import CenterKey
+from unpooled.center.keys import CenterKey
+from unpooled.center.memory import proposal
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.yeo_johnson import power_moments
-from unpooled.memory import proposal
-from unpooled.messages import (
+from unpooled.questions import (
     Losses,
     LossQuestion,
     Powers,
@@ -19,8 +21,6 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import Policy
-from unpooled.sources import open_source
 
 
 def center(values: FloatArray, policy: Policy) -> Center:

@@ -7,13 +7,16 @@ import polars as pl
 import pytest
 
 from tests.draws import evenly
-from unpooled import center as centers
-from unpooled.boundary import keyed_draws
 from unpooled.center import Center
-from unpooled.keys import CenterKey
+from unpooled.center import center as centers
+from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
+from unpooled.data.variables import Variable
 from unpooled.maths import cutting
 from unpooled.maths.arrays import FloatArray
-from unpooled.messages import (
+from unpooled.questions import (
     CellTable,
     LatticeQuestion,
     LatticeTables,
@@ -22,9 +25,6 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import Policy
-from unpooled.sources import open_source
-from unpooled.variables import Variable
 
 N, K, STEP = 56, 10, 0.1
 

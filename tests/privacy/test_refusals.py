@@ -8,13 +8,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from unpooled import center as centers
-from unpooled import cohort, outcome
-from unpooled.approval import HeldPayload, Steward, decide, pending
-from unpooled.center import Center
+from unpooled.center import Center, cohort, outcome
+from unpooled.center import center as centers
+from unpooled.center.approval import HeldPayload, Steward, decide, pending
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import PerPerson, Policy
+from unpooled.data.sources import Source, open_source
+from unpooled.data.variables import Variable
 from unpooled.errors import HeldError
-from unpooled.keys import CenterKey
-from unpooled.messages import (
+from unpooled.questions import (
     AboutPeople,
     Answer,
     FollowUpQuestion,
@@ -27,9 +29,6 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import PerPerson, Policy
-from unpooled.sources import Source, open_source
-from unpooled.variables import Variable
 
 
 def center(variables: dict[str, Variable] | None = None) -> Center:

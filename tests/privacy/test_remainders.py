@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from tests.privacy.test_composition import ask, open_center
 from unpooled.center import Center
-from unpooled.keys import CenterKey
+from unpooled.center.keys import CenterKey
+from unpooled.center.memory import proposal
+from unpooled.center.memory.remainders import remainders
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
 from unpooled.maths.arrays import BoolArray
-from unpooled.memory import proposal
-from unpooled.memory.remainders import remainders
-from unpooled.messages import GroupMoments, Moments, MomentsQuestion, PowersQuestion
-from unpooled.policy import Policy
-from unpooled.sources import open_source
+from unpooled.questions import GroupMoments, Moments, MomentsQuestion, PowersQuestion
 
 Asked = dict[str, object]
 

@@ -8,8 +8,11 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
-from unpooled.keys import CenterKey
-from unpooled.messages import (
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import PerPerson, Policy
+from unpooled.data.sources import Source, open_source
+from unpooled.data.variables import Variable
+from unpooled.questions import (
     AboutPeople,
     LatticeQuestion,
     LatticeTables,
@@ -20,9 +23,6 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import PerPerson, Policy
-from unpooled.sources import Source, open_source
-from unpooled.variables import Variable
 
 WEEKS = (np.arange(300) % 40).astype(float)
 

@@ -14,10 +14,12 @@ import pytest
 from tests.privacy.test_composition import ask
 from unpooled import Federation, Variable
 from unpooled.center import Center
-from unpooled.keys import CenterKey
+from unpooled.center.keys import CenterKey
+from unpooled.center.memory import proposal
+from unpooled.center.policy import Policy
+from unpooled.data.sources import open_source
 from unpooled.maths.mann_whitney import rank_statistics
-from unpooled.memory import proposal
-from unpooled.messages import (
+from unpooled.questions import (
     AboutPeople,
     Aggregate,
     Answer,
@@ -37,9 +39,7 @@ from unpooled.messages import (
     SizesQuestion,
     TableQuestion,
 )
-from unpooled.messages import Reason as Why
-from unpooled.policy import Policy
-from unpooled.sources import open_source
+from unpooled.questions import Reason as Why
 
 K = 10
 WARDS = ("a", "c")  # of arm A

@@ -13,22 +13,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.survival_data import trial
-from unpooled import Federation, rules
-from unpooled import center as centers
+from unpooled import Federation
 from unpooled.analyses import parallel
 from unpooled.analyses import survival as analysis
 from unpooled.analyses.asking import Request
 from unpooled.analyses.survival import OutcomeRequest
 from unpooled.analyses.survival_curves import run_survival
-from unpooled.center import Center
+from unpooled.center import Center, rules
+from unpooled.center import center as centers
+from unpooled.center.frozen import FrozenOutcomes
+from unpooled.center.keys import CenterKey
+from unpooled.center.memory.memory import Memory
+from unpooled.center.policy import Policy
 from unpooled.coordinator import Coordinator
-from unpooled.frozen import FrozenOutcomes
-from unpooled.keys import CenterKey
+from unpooled.data.sources import open_source
+from unpooled.data.variables import Variable
 from unpooled.maths import cutting
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice import Lattice
-from unpooled.memory.memory import Memory
-from unpooled.messages import (
+from unpooled.questions import (
     Answer,
     CellTable,
     FollowUpQuestion,
@@ -45,9 +48,6 @@ from unpooled.messages import (
     decode_answer,
     encode,
 )
-from unpooled.policy import Policy
-from unpooled.sources import open_source
-from unpooled.variables import Variable
 
 K = 10
 BY_ARM = SurvivalQuestion(variable="months", event="died", by="arm", horizon=60.0)

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from tests.privacy.test_composition import ask, difference, forgetful, open_center, sums, told
-from unpooled import center as center_module
 from unpooled.center import Center
-from unpooled.messages import Answer, MomentsQuestion, Reason
-from unpooled.policy import PerPerson, Policy
+from unpooled.center import center as center_module
+from unpooled.center.policy import PerPerson, Policy
+from unpooled.questions import Answer, MomentsQuestion, Reason
 
 __all__ = ["forgetful"]  # a fixture
 

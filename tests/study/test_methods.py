@@ -113,7 +113,9 @@ def frames_of(centers: list[list[FloatArray]]) -> dict[str, pd.DataFrame]:
 def test_every_method_gives_what_the_federation_gives(
     setting: TestSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unpooled.center.keyed_weight", lambda _key, _name: lambda _a, _v: 0.5)
+    monkeypatch.setattr(
+        "unpooled.center.center.keyed_weight", lambda _key, _name: lambda _a, _v: 0.5
+    )
     for seed, random in enumerate(generators(setting.name, 1, 0, 4)):
         centers = setting.draw(random)
         federation = Federation.local(frames_of(centers), k=setting.k, seed=seed)
@@ -141,7 +143,9 @@ def test_every_estimator_gives_what_the_federation_gives(
     sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of small centers 9 people are too few for all, 29 for powers on a grid, 45 for more."""
-    monkeypatch.setattr("unpooled.center.keyed_weight", lambda _key, _name: lambda _a, _v: 0.5)
+    monkeypatch.setattr(
+        "unpooled.center.center.keyed_weight", lambda _key, _name: lambda _a, _v: 0.5
+    )
     setting = msgspec.structs.replace(paper_quantiles(4, 5), sizes=sizes)
     (random,) = generators(setting.name, 1, 0, 1)
     centers, _, _ = setting.draw(random)

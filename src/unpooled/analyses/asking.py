@@ -6,11 +6,14 @@ from functools import partial
 from math import inf, isnan
 from typing import Any, NoReturn
 
-from unpooled import where as conditions
-from unpooled.cohort import Selection
+from unpooled.center.cohort import Selection
+from unpooled.center.policy import SMALLEST_K, Policy
 from unpooled.coordinator import Coordinator, Round
+from unpooled.data import where as conditions
+from unpooled.data.sources import Source
 from unpooled.errors import InputError, MissingError, RefusedError
-from unpooled.messages import (
+from unpooled.nearest import nearest, unknown
+from unpooled.questions import (
     Catalogue,
     CatalogueQuestion,
     Named,
@@ -20,15 +23,12 @@ from unpooled.messages import (
     Sizes,
     SizesQuestion,
 )
-from unpooled.nearest import nearest, unknown
-from unpooled.policy import SMALLEST_K, Policy
 from unpooled.results.refusals import (
     CenterRefusal,
     center_refusals,
     refusal_sentence,
     why_nothing,
 )
-from unpooled.sources import Source
 
 
 @dataclass(frozen=True, slots=True)

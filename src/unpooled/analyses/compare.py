@@ -7,8 +7,9 @@ from typing import get_args
 from unpooled.analyses.asking import Request, ask_groups, explain, refuse_told
 from unpooled.analyses.parallel_compare import run_pooled
 from unpooled.analyses.table import run_table_beside, table_note
-from unpooled.cohort import RefusedQuestion, Selection
+from unpooled.center.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
+from unpooled.data.variables import Variable
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.effect import (
@@ -30,13 +31,12 @@ from unpooled.maths.mann_whitney import (
 )
 from unpooled.maths.moments import SD_NEEDS, telling_values
 from unpooled.maths.shift import shift
-from unpooled.messages import Limits, Ranks, RanksQuestion, Reason, Refusal
+from unpooled.questions import Limits, Ranks, RanksQuestion, Reason, Refusal
 from unpooled.results.compare import CenterComparison, CompareResult
 from unpooled.results.pooled import PooledComparison
 from unpooled.results.refusals import NOBODY, CenterRefusal, center_refusals, why_nothing
 from unpooled.results.table import TableResult
 from unpooled.results.unfair import UNFAIR, refused_for_values
-from unpooled.variables import Variable
 
 BY_CENTER = {"weighted": weighted_test, "sum": sum_test, "fisher": fisher_test}
 METHODS = (*BY_CENTER, "table", "parallel")

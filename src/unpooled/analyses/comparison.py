@@ -13,12 +13,12 @@ from unpooled.analyses.compare import (
 )
 from unpooled.analyses.groups import run_groups
 from unpooled.coordinator import Coordinator
+from unpooled.data.variables import Variable
 from unpooled.errors import InputError
 from unpooled.maths.mann_whitney import Alternative
-from unpooled.messages import Limits
+from unpooled.questions import Limits
 from unpooled.results.compare import CompareResult
 from unpooled.results.groups import GroupsResult
-from unpooled.variables import Variable
 
 
 def run_comparison(

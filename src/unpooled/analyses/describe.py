@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unpooled.analyses.asking import Request, refuse, take_attendance
-from unpooled.cohort import Selection
+from unpooled.center.cohort import Selection
+from unpooled.center.memory.remainders import fewest
 from unpooled.coordinator import Coordinator
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.binning import Rule
@@ -17,8 +18,7 @@ from unpooled.maths.moments import (
     telling_values,
     welch,
 )
-from unpooled.memory.remainders import fewest
-from unpooled.messages import GroupMoments, Moments, MomentsQuestion
+from unpooled.questions import GroupMoments, Moments, MomentsQuestion
 from unpooled.results.describe import CenterDescription, DescribeResult, GroupDescription
 from unpooled.results.refusals import center_refusals
 

@@ -5,6 +5,7 @@ import numpy as np
 from unpooled.analyses.asking import Request, refuse
 from unpooled.analyses.parallel import Tables, ask_tables
 from unpooled.coordinator import Coordinator
+from unpooled.data.variables import Variable
 from unpooled.errors import InputError
 from unpooled.maths.bands import histogram_edges
 from unpooled.maths.deviation import deviations
@@ -12,7 +13,6 @@ from unpooled.maths.distribution import Distribution
 from unpooled.maths.table import Table
 from unpooled.results.distribution import CenterShares, DistributionResult, GroupDistribution
 from unpooled.results.refusals import center_refusals
-from unpooled.variables import Variable
 
 
 def run_distribution(

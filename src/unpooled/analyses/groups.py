@@ -9,7 +9,7 @@ import numpy as np
 from unpooled.analyses.asking import Request, explain, refuse, take_attendance
 from unpooled.analyses.compare import BY_CENTER, check_methods
 from unpooled.analyses.table import run_table_beside, table_note
-from unpooled.cohort import Selection
+from unpooled.center.cohort import Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray
@@ -38,7 +38,7 @@ from unpooled.maths.mann_whitney import (
 )
 from unpooled.maths.moments import SD_NEEDS, telling_values
 from unpooled.maths.multiplicity import holm
-from unpooled.messages import (
+from unpooled.questions import (
     GroupRanks,
     GroupRanksQuestion,
     Limits,

@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from unpooled.cohort import Selection
+from unpooled.center.cohort import Selection
+from unpooled.center.policy import Policy
 from unpooled.maths.lattice import is_multiple, nice_number, usual_resolutions
-from unpooled.messages import LatticeTables, SurvivalTables
-from unpooled.policy import Policy
+from unpooled.questions import LatticeTables, SurvivalTables
 
 _MANY = 5  # K people: of 50, 41 are even by chance in three of a million columns
 _NORMAL = 1.349  # the middle half of a normal distribution, in standard deviations

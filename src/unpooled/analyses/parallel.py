@@ -9,8 +9,10 @@ import numpy as np
 from unpooled.analyses.asking import Request, explain, in_order
 from unpooled.analyses.lattice_facts import center_facts, common_facts
 from unpooled.analyses.parts import ONE_CELL, Parts, TablePart
-from unpooled.cohort import Selection
+from unpooled.center.cohort import Selection
+from unpooled.center.policy import Policy, moments_in_force
 from unpooled.coordinator import Coordinator
+from unpooled.data.variables import Variable
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cutting import Draws, lattice_table, table_at
 from unpooled.maths.distribution import Distribution, smooth
@@ -18,7 +20,7 @@ from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 from unpooled.maths.placing import place
 from unpooled.maths.telling import dominated, telling_cells
-from unpooled.messages import (
+from unpooled.questions import (
     EVERYBODY,
     CellMoments,
     CellTable,
@@ -28,8 +30,6 @@ from unpooled.messages import (
     Reason,
     Refusal,
 )
-from unpooled.policy import Policy, moments_in_force
-from unpooled.variables import Variable
 
 Cut = Callable[[FloatArray, Lattice, int, Draws, CellMoments], LatticeTable]
 """Cuts ascending values into a table with cells of K people."""

@@ -10,16 +10,16 @@ from unpooled.analyses.distribution import combine_distribution
 from unpooled.analyses.parallel import Tables, ask_tables
 from unpooled.analyses.table import lacking_note
 from unpooled.coordinator import Coordinator
+from unpooled.data.variables import Variable
 from unpooled.maths.cross_center import cross_center, hodges_lehmann
 from unpooled.maths.effect import Interval, center_effect
 from unpooled.maths.lattice import nearest_multiples
 from unpooled.maths.mann_whitney import Alternative, RankStatistics
 from unpooled.maths.placing import Placed, place
-from unpooled.messages import Reason, Refusal
+from unpooled.questions import Reason, Refusal
 from unpooled.results.distribution import DistributionResult
 from unpooled.results.pooled import PooledComparison
 from unpooled.results.unfair import UNFAIR, refused_for_values
-from unpooled.variables import Variable
 
 _MOST_HIDDEN = 0.05  # share of a group that may be anywhere in a wide cell
 _MOST_UNPLACED = 0.25  # and anywhere beyond an edge: of scores from 1 to 5 it is a half or more

@@ -6,6 +6,7 @@ from unpooled.analyses.asking import Request
 from unpooled.analyses.distribution import combine_distribution
 from unpooled.analyses.parallel import ask_tables
 from unpooled.coordinator import Coordinator
+from unpooled.data.variables import Variable
 from unpooled.maths.arrays import FloatArray
 from unpooled.results.quantiles import (
     Quantile,
@@ -14,7 +15,6 @@ from unpooled.results.quantiles import (
     without_estimate,
 )
 from unpooled.results.refusals import why_nothing
-from unpooled.variables import Variable
 
 
 def run_parallel(

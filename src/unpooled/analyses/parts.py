@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpooled.cohort import Selection
+from unpooled.center.cohort import Selection
+from unpooled.center.memory.proposal import Proposal
 from unpooled.maths import large
 from unpooled.maths.arrays import FloatArray
-from unpooled.memory.proposal import Proposal
 
 
 @dataclass(frozen=True, slots=True)

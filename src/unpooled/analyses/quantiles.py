@@ -11,8 +11,11 @@ from unpooled.analyses.describe import run_describe
 from unpooled.analyses.parallel_quantiles import run_parallel
 from unpooled.analyses.rounds import Asking, without_the_missing
 from unpooled.analyses.table import run_table
-from unpooled.cohort import RefusedQuestion, Selection
+from unpooled.center.cohort import RefusedQuestion, Selection
+from unpooled.center.memory.remainders import fewest
+from unpooled.center.policy import Policy, people_for_powers
 from unpooled.coordinator import Coordinator
+from unpooled.data.variables import Variable
 from unpooled.errors import InputError, RefusedError, UnpooledError
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.moments import SD_NEEDS, Rare, telling_values
@@ -33,8 +36,7 @@ from unpooled.maths.yeo_johnson import (
     power_moments,
     round_moments,
 )
-from unpooled.memory.remainders import fewest
-from unpooled.messages import (
+from unpooled.questions import (
     EVERYBODY,
     GroupLoss,
     GroupPowers,
@@ -46,7 +48,6 @@ from unpooled.messages import (
     Reason,
     Refusal,
 )
-from unpooled.policy import Policy, people_for_powers
 from unpooled.results.quantiles import (
     Quantile,
     QuantilesResult,
@@ -58,7 +59,6 @@ from unpooled.results.quantiles import (
 )
 from unpooled.results.refusals import NOBODY, CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
-from unpooled.variables import Variable
 
 METHODS = ("parallel", "yj-table", "yj-likelihood", "yj-grid", "interpolation", "loss")
 GRID_DIGITS = 5  # one pass over a grid needs no more

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from unpooled.analyses.asking import Request, explain
 from unpooled.coordinator import Coordinator
 from unpooled.errors import RefusedError
-from unpooled.messages import MISSING, Reason, Refusal
+from unpooled.questions import MISSING, Reason, Refusal
 from unpooled.results.refusals import center_refusals
 
 T = TypeVar("T")

@@ -12,8 +12,11 @@ from unpooled.analyses.asking import Request, check_answered, group_label, in_or
 from unpooled.analyses.lattice_facts import center_facts, common_facts
 from unpooled.analyses.parallel import cell_table, read_table
 from unpooled.analyses.parts import TablePart
-from unpooled.cohort import Selection
+from unpooled.center.cohort import Selection
+from unpooled.center.outcome import Outcome
+from unpooled.center.policy import Policy, empty_status_told
 from unpooled.coordinator import Coordinator, Round
+from unpooled.data.variables import Variable
 from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cutting import Draws, status_table
@@ -22,7 +25,7 @@ from unpooled.maths.horizon import agreed_horizon
 from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.moments import MeanSD
 from unpooled.maths.pseudo_times import ArmTables
-from unpooled.messages import (
+from unpooled.questions import (
     EVERYBODY,
     CellMoments,
     CellTable,
@@ -34,9 +37,6 @@ from unpooled.messages import (
     SurvivalQuestion,
     SurvivalTables,
 )
-from unpooled.outcome import Outcome
-from unpooled.policy import Policy, empty_status_told
-from unpooled.variables import Variable
 
 # --- at a center -------------------------------------------------------------------------------
 

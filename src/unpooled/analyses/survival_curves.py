@@ -8,6 +8,7 @@ import numpy as np
 
 from unpooled.analyses.survival import OutcomeRequest, ToldArms, ask_arms
 from unpooled.coordinator import Coordinator
+from unpooled.data.variables import Variable
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.cox import center_ratios, hazard_ratio, ratio_heterogeneity
 from unpooled.maths.follow_up import FollowUp, stack
@@ -15,7 +16,7 @@ from unpooled.maths.lattice import nice_number
 from unpooled.maths.log_rank import log_rank
 from unpooled.maths.pseudo_times import ArmTables, known_share, known_until, pseudo_times
 from unpooled.maths.survival import kaplan_meier
-from unpooled.messages import EVERYBODY
+from unpooled.questions import EVERYBODY
 from unpooled.results.refusals import center_refusals, refusal_sentence
 from unpooled.results.survival import (
     Arm,
@@ -26,7 +27,6 @@ from unpooled.results.survival import (
     RestrictedMean,
     SurvivalResult,
 )
-from unpooled.variables import Variable
 
 _ENOUGH = 0.5  # of an arm's people must have a told status
 _QUANTILES = (0.25, 0.5, 0.75)

@@ -9,7 +9,7 @@ import numpy as np
 
 from unpooled.analyses.asking import Attendance, Request, refuse, take_attendance
 from unpooled.analyses.parts import Parts, fixed_edges
-from unpooled.cohort import RefusedQuestion, Selection
+from unpooled.center.cohort import RefusedQuestion, Selection
 from unpooled.coordinator import Coordinator
 from unpooled.errors import InputError, MessageError, RefusedError
 from unpooled.maths.arrays import FloatArray, IntArray
@@ -18,7 +18,7 @@ from unpooled.maths.chain import Chain
 from unpooled.maths.joining import Join, Pools, join
 from unpooled.maths.rejoining import join_again
 from unpooled.maths.table import Table
-from unpooled.messages import (
+from unpooled.questions import (
     CenterJoin,
     CenterTable,
     GroupCounts,

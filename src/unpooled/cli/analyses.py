@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from unpooled.federation import Federation
     from unpooled.federation import OnMissing as OnMissingCenter
     from unpooled.maths.mann_whitney import Alternative
-    from unpooled.messages import Limits
+    from unpooled.questions import Limits
 
 
 def table(
@@ -261,8 +261,8 @@ def open_federation(remote: Remote, local: Local) -> "Federation":
         return _open_local(local, local.centers or [])
     if local._replace(k=None, codebook=None) != Local(*[None] * 7):
         raise InputError("person, per-person, ledger and center-column are each center's own")
+    from unpooled.data.variables import read_codebook
     from unpooled.federation import Federation
-    from unpooled.variables import read_codebook
 
     variables = None if local.codebook is None else read_codebook(local.codebook)
     return Federation.connect(
@@ -279,9 +279,9 @@ def _show(line: str) -> None:
 
 
 def _open_local(local: Local, centers: Sequence[str]) -> "Federation":
+    from unpooled.center.policy import Policy
+    from unpooled.data.variables import read_codebook
     from unpooled.federation import Federation
-    from unpooled.policy import Policy
-    from unpooled.variables import read_codebook
 
     per_person, ledger = local.per_person, local.ledger
     if per_person not in (None, "mean", "first", "max"):

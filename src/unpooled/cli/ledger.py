@@ -18,8 +18,8 @@ def ledger_show(
     as_json: AsJson = False,
 ) -> None:
     """Print a ledger, entry by entry; say so, if something in it was changed."""
+    from unpooled.center.ledger import verify
     from unpooled.errors import LedgerError
-    from unpooled.ledger import verify
 
     verdict = verify(file)
     try:
@@ -33,7 +33,7 @@ def ledger_show(
 
 
 def _print_entries(file: Path, as_json: bool) -> None:
-    from unpooled.ledger import read
+    from unpooled.center.ledger import read
     from unpooled.results.releases import ledger_text
 
     header, entries = read(file)
@@ -51,7 +51,7 @@ def ledger_verify(
     head: Annotated[str | None, typer.Option(help="The last hash seen, if noted.")] = None,
 ) -> None:
     """Check that nothing in a ledger was changed; say where, if something was."""
-    from unpooled.ledger import verify
+    from unpooled.center.ledger import verify
 
     verdict = verify(file, public_key, head)
     print(verdict)
@@ -64,7 +64,7 @@ def ledger_mend(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A center's ledger.")],
 ) -> None:
     """Set a last line that a crash cut short aside, so that the ledger can go on."""
-    from unpooled.ledger import mend
+    from unpooled.center.ledger import mend
 
     print(f"the cut line was moved to {mend(file)}")
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from unpooled.center import Center
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import Policy
+from unpooled.data.sources import Source
+from unpooled.data.variables import Codebook, check_declared
 from unpooled.errors import InputError
-from unpooled.keys import CenterKey
-from unpooled.policy import Policy
-from unpooled.sources import Source
-from unpooled.variables import Codebook, check_declared
 
 
 class LocalLink:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from unpooled.approval import Decision, HeldPayload, is_waited_for
-from unpooled.messages import decode_question
+from unpooled.center.approval import Decision, HeldPayload, is_waited_for
+from unpooled.questions import decode_question
 from unpooled.results.releases import payload_sentence, question_sentence
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from unpooled.center.policy import Policy
+from unpooled.data.variables import Codebook
 from unpooled.errors import MessageError
-from unpooled.messages import decode_answer
-from unpooled.policy import Policy
+from unpooled.questions import decode_answer
 from unpooled.results.releases import Releases
-from unpooled.variables import Codebook
 
 
 @dataclass(frozen=True, slots=True)

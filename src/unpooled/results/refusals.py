@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from unpooled.messages import MISSING, Reason, Refusal
+from unpooled.questions import MISSING, Reason, Refusal
 
 NOBODY = "no center could answer"
 TOO_LITTLE = "the centers' tables do not say where enough people are"

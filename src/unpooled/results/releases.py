@@ -6,10 +6,10 @@ from typing import Any, assert_never
 
 import msgspec
 
+from unpooled.center.ledger import Entry, Header
 from unpooled.coordinator import Received
 from unpooled.errors import MessageError
-from unpooled.ledger import Entry, Header
-from unpooled.messages import (
+from unpooled.questions import (
     AboutPeople,
     Aggregate,
     Answer,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from unpooled.messages import Reason
+from unpooled.questions import Reason
 from unpooled.results.refusals import CenterRefusal
 
 UNFAIR = "centers refused because of their values: the others are no fair sample"

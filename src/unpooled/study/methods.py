@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from unpooled.analyses.quantiles import LIKELIHOOD_POWERS, refuse_powers
+from unpooled.center.policy import people_for_powers
 from unpooled.maths import quantile, yeo_johnson
 from unpooled.maths.alike import Alike, alike
 from unpooled.maths.arrays import FloatArray
@@ -28,7 +29,6 @@ from unpooled.maths.mann_whitney import (
 )
 from unpooled.maths.moments import SD_NEEDS, telling_values
 from unpooled.maths.table import Table
-from unpooled.policy import people_for_powers
 from unpooled.study.families import Random
 from unpooled.study.settings import Center
 

@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 import numpy as np
 from scipy.stats import binom
 
-from unpooled.boundary import keyed_draws
+from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.cross_center import cross_center, hodges_lehmann
 from unpooled.maths.cutting import lattice_table

@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 
 from unpooled.analyses.quantiles import LIKELIHOOD_POWERS
+from unpooled.center.policy import people_for_powers
 from unpooled.errors import InputError
 from unpooled.maths.mann_whitney import Alternative
-from unpooled.policy import people_for_powers
 from unpooled.report.text import columns_text, number
 from unpooled.study.families import AnyFamily, Normal
 from unpooled.study.monte_carlo import Estimate, share, standard_deviation

@@ -6,24 +6,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from unpooled.almost_numbers import almost_numbers
-from unpooled.center_config import (
+from unpooled.center.cohort import NUMBERS, RefusedQuestion, check_column
+from unpooled.center.config import (
     CenterFile,
     CenterVariable,
     open_data,
     read_center,
     unknown_columns,
 )
-from unpooled.cohort import NUMBERS, RefusedQuestion, check_column
+from unpooled.center.keys import CenterKey
+from unpooled.center.ledger import verify
+from unpooled.data.almost_numbers import almost_numbers
+from unpooled.data.missing_cells import kept_words, missing_cells
+from unpooled.data.sources import Source
 from unpooled.errors import UnpooledError
-from unpooled.keys import CenterKey
 from unpooled.kits import Kit, read_kit
-from unpooled.ledger import verify
 from unpooled.links.flare.certificates import client_context, read_certificate
 from unpooled.links.flare.lockdown import center_files, loosened
-from unpooled.messages import RULES
-from unpooled.missing_cells import kept_words, missing_cells
-from unpooled.sources import Source
+from unpooled.questions import RULES
 
 _SOON = 30  # days
 

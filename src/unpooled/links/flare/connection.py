@@ -16,7 +16,7 @@ from unpooled.errors import LinkError
 from unpooled.links.flare.job import JOB, write_job
 from unpooled.links.flare.provision import user_name
 from unpooled.links.flare.session import LOST, CoordinatorSession
-from unpooled.messages import Reason, Refusal
+from unpooled.questions import Reason, Refusal
 
 # A center says a word every two seconds, but for up to ten none while it ends the job of a
 # coordinator that is gone, or after one word was lost.

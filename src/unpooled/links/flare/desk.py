@@ -18,8 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from unpooled.approval import Steward
 from unpooled.center import Center
+from unpooled.center.approval import Steward
 from unpooled.errors import HeldError
 
 DESK = "UNPOOLED_DESK"  # the environment variable with the socket's address

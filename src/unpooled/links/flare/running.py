@@ -10,7 +10,7 @@ from contextlib import suppress
 from math import inf
 from pathlib import Path
 
-from unpooled.center_config import open_center, read_center
+from unpooled.center.config import open_center, read_center
 from unpooled.errors import InputError, LinkError
 from unpooled.kits import Kit, read_kit
 from unpooled.links.flare.certificates import check_valid

@@ -1,0 +1,228 @@
+"""A center as its steward writes it down, in `center.toml`, and the center made from it.
+
+The file looks like this::
+
+    name = "Haifa"
+    data = "stays.csv"
+    ledger = "Haifa.ledger"
+    approval = "auto"
+    ram_mb = 1000                         # how much memory answers may take
+
+    [policy]
+    k = 10
+    variables = ["los", "procedure", "glucose"]
+
+    [variables.los]
+    unit = "days"
+    resolution = 1
+    lower = 0
+
+    [variables.procedure]
+    local = "OPCODE"                      # what the column is called here
+    codes = { A12 = "PTCA", B07 = "CABG" }  # what is written here → what the study calls it
+
+    [variables.glucose]
+    unit = "mg/dL"
+    factor = 18.016                       # recorded in mmol/L here
+
+Instead of `data`, a table `[postgres]` with `connection` and `query` reads a database.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from unpooled.center import Center
+from unpooled.center.approval import Steward
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import Policy
+from unpooled.data.postgres import Postgres, open_postgres
+from unpooled.data.scratch import Scratch, check_ram
+from unpooled.data.sources import Source, open_source
+from unpooled.data.sql import literal, quote
+from unpooled.data.variables import Variable
+from unpooled.data.where import Kind
+from unpooled.errors import InputError
+from unpooled.nearest import unknown
+from unpooled.toml_file import read_toml
+
+Code = str | int | float
+
+
+class CenterVariable(Variable, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A variable of the study as this center has it: its public facts, and how to get there.
+
+    Attributes
+    ----------
+    local
+        The column's name at this center; the study's name if not said.
+    codes
+        What is written at this center → what the study calls it; anything else is missing.
+    groups
+        The values that the study has; anything else is missing.
+    missing
+        Values that stand for a missing one, such as 999. Where all others of a column of text
+        are numbers, it becomes one of numbers.
+    factor, offset
+        The study's value is factor · local + offset.
+    """
+
+    local: str | None = None
+    codes: dict[str, Code] | None = None
+    groups: tuple[Code, ...] | None = None
+    missing: tuple[Code, ...] = ()
+    factor: float | None = None
+    offset: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.codes is not None and not self.codes:
+            raise InputError("codes must map at least one code, got none")
+        if self.codes is not None and (self.factor is not None or self.offset is not None):
+            raise InputError("codes do not go with factor or offset")
+
+    @property
+    def declared(self) -> Variable:
+        """What is public about it."""
+        facts = (field.name for field in msgspec.structs.fields(Variable))
+        return Variable(**{name: getattr(self, name) for name in facts})
+
+
+class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `center.toml` says."""
+
+    name: str
+    ledger: str
+    data: str | None = None
+    postgres: Postgres | None = None
+    key: str | None = None  # the key file; beside the ledger if not said
+    approval: Literal["auto", "ask"] = "auto"  # ask: the steward sees all before it leaves
+    ram_mb: int = 1000  # how much memory answers may take
+    policy: Policy = msgspec.field(default_factory=Policy)
+    variables: dict[str, CenterVariable] = {}
+
+    def __post_init__(self) -> None:
+        if (self.data is None) == (self.postgres is None):
+            raise InputError("give either data, a CSV or Parquet file, or [postgres]")
+        check_ram(self.ram_mb)
+
+
+def read_center(path: str | Path) -> CenterFile:
+    """Read and check `center.toml`."""
+    return read_toml(path, CenterFile)
+
+
+def open_data(center: CenterFile, folder: Path) -> Source:
+    """The center's rows, under the study's names and codes; paths count from `folder`."""
+    scratch = Scratch(center.ram_mb, folder)
+    if center.postgres is not None:
+        rows = open_postgres(center.postgres, scratch)
+    else:
+        rows = open_source(folder / str(center.data), scratch)
+    return translate(rows, center.variables)
+
+
+def open_center(center: CenterFile, folder: Path) -> Center:
+    """The center with its rows, policy, key and ledger; paths count from `folder`."""
+    ledger = folder / center.ledger
+    key = ledger.with_suffix(".key") if center.key is None else folder / center.key
+    source = open_data(center, folder)
+    for problem in unknown_columns(center.policy, source):
+        raise InputError(f"policy: {problem}")
+    declared = {name: variable.declared for name, variable in center.variables.items()}
+    ledger.parent.mkdir(parents=True, exist_ok=True)
+    loaded = CenterKey.load_or_create(key)
+    steward = Steward(pending_folder(center, folder)) if center.approval == "ask" else None
+    return Center(center.name, source, center.policy, loaded, declared, ledger, steward)
+
+
+def unknown_columns(policy: Policy, source: Source) -> Iterator[str]:
+    """What is wrong with the columns that a policy names: nothing, where all are there."""
+    named = (*(policy.variables or ()), *(() if policy.person is None else (policy.person,)))
+    for name in named:
+        if name not in source.kinds:
+            yield unknown("column", name, source.kinds)
+
+
+def pending_folder(center: CenterFile, folder: Path) -> Path:
+    """Where what waits for the steward is kept."""
+    return (folder / center.ledger).with_suffix(".pending")
+
+
+def translate(source: Source, variables: Mapping[str, CenterVariable]) -> Source:
+    """The same rows under the study's names, codes and units."""
+    renamed = {variable.local or name for name, variable in variables.items()}
+    for name, variable in variables.items():
+        _check(name, variable, source.kinds)
+    kept = [name for name in source.kinds if name not in renamed and name not in variables]
+    columns = [quote(name) for name in kept]
+    for name, variable in variables.items():
+        columns.append(f"{_expression(name, variable, source)} AS {quote(name)}")
+    return source.derived(f"(SELECT {', '.join(columns)} FROM {source.relation})")
+
+
+def _check(name: str, variable: CenterVariable, kinds: Mapping[str, Kind]) -> None:
+    local = variable.local or name
+    if local not in kinds:
+        raise InputError(f"variables: {name}: {unknown('column', local, kinds)}")
+    if kinds[local] in ("integer", "float"):
+        groups = variable.groups if variable.codes is None else None
+        for code in (*variable.missing, *(variable.codes or ()), *(groups or ())):
+            try:
+                float(code)
+            except ValueError:
+                raise InputError(
+                    f"variables: the column {local!r} has numbers, so {code!r} is none of its codes"
+                ) from None
+
+
+def _expression(name: str, variable: CenterVariable, source: Source) -> str:
+    """SQL for a variable's value in the study's terms."""
+    local = variable.local or name
+    value, kind = quote(local), source.kinds[local]
+    if variable.missing:
+        value = (
+            f"(CASE WHEN {_is_one_of(value, variable.missing, kind)} THEN NULL ELSE {value} END)"
+        )
+        words = variable.codes is not None or variable.groups is not None
+        if kind == "text" and not words and _are_numbers(source, value):
+            value, kind = f"CAST({value} AS DOUBLE)", "float"
+    if variable.codes is not None:
+        cases = " ".join(
+            f"WHEN {_is_one_of(value, (local,), kind)} THEN {_literal(study)}"
+            for local, study in variable.codes.items()
+        )
+        value = f"(CASE {cases} END)"
+    if variable.groups is not None:
+        told = "text" if variable.codes is not None else kind
+        value = f"(CASE WHEN {_is_one_of(value, variable.groups, told)} THEN {value} END)"
+    if variable.factor is not None or variable.offset is not None:
+        factor = 1.0 if variable.factor is None else variable.factor
+        offset = 0.0 if variable.offset is None else variable.offset
+        if kind == "text" and not _are_numbers(source, value):
+            raise InputError(
+                f"variables: {name} has a factor or an offset, and the column {local!r} has cells "
+                "that are no numbers. Hint: missing = [...] names cells that mean nothing"
+            )
+        value = f"(CAST({value} AS DOUBLE) * {factor!r}::DOUBLE + {offset!r}::DOUBLE)"
+    return value
+
+
+def _are_numbers(source: Source, value: str) -> bool:
+    """Whether all cells are numbers, and there are some; a column of text may become one so."""
+    counts = f"count({value}), count(TRY_CAST({value} AS DOUBLE))"
+    cells, numbers = source.rows(f"SELECT {counts} FROM {source.relation}")[0]
+    return bool(cells == numbers > 0)
+
+
+def _is_one_of(value: str, codes: Iterable[Code], kind: Kind) -> str:
+    """SQL that compares numbers as numbers, so that 999 and 999.0 are one, and all else as text."""
+    if kind in ("integer", "float"):
+        return f"{value} IN ({', '.join(f'{float(code)!r}::DOUBLE' for code in codes)})"
+    return f"CAST({value} AS VARCHAR) IN ({', '.join(_literal(str(code)) for code in codes)})"
+
+
+def _literal(value: Code) -> str:
+    return literal(value) if isinstance(value, str) else repr(value)

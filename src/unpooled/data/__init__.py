@@ -1,0 +1,1 @@
+"""A center's rows, and the words that choose among them."""
