@@ -119,7 +119,7 @@ def _code() -> bytes:
         ("unpooled.maths", maths),
         ("unpooled.study", _STUDY_CODE),
         ("unpooled.analyses", ("quantiles.py",)),
-        ("unpooled", ("policy.py",)),
+        ("unpooled.center", ("policy.py",)),
     ):
         for name in names:
             digest.update(files(package).joinpath(name).read_bytes())
