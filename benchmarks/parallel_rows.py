@@ -56,7 +56,7 @@ def answer(path: Path, ram_mb: int | None) -> bytes:
     folder = Path(tempfile.mkdtemp(dir=path.parent))
     scratch = None if ram_mb is None else Scratch(ram_mb, folder)
     key, ledger = CenterKey.from_seed(1, "Haifa"), folder / "Haifa.ledger"
-    center = Center("Haifa", open_source(path, scratch), Policy(), key, None, ledger)
+    center = Center("Haifa", open_source(path, scratch), Policy(ad_hoc="free"), key, None, ledger)
     payload = center.answer(encode(LatticeQuestion(variable="v"))).payload
     center.close()
     said = decode_answer(payload)

@@ -13,14 +13,14 @@ from time import perf_counter
 import numpy as np
 
 from unpooled.analyses.asking import Request
-from unpooled.analyses.parallel import cell_table
-from unpooled.analyses.parallel_quantiles import run_parallel
-from unpooled.analyses.parts import TablePart
+from unpooled.analyses.parallel_quantiles import ParallelRound
 from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.summarise import cell_table
 from unpooled.coordinator import Coordinator
 from unpooled.data.variables import Variable
+from unpooled.maths.cutting import lattice_table
 from unpooled.maths.lattice import public_lattice
-from unpooled.questions import Answer, GroupTables, LatticeTables, encode
+from unpooled.questions import Answer, GroupTable, LatticeTables, encode
 
 PEOPLE = 10_000
 P = np.array([0.02, 0.25, 0.5, 0.75, 0.98])
@@ -36,9 +36,9 @@ class Told:
             random = np.random.default_rng([20261115, center])
             values = np.sort(random.gamma(4.0, 1.0, PEOPLE))
             draws = keyed_draws(random.bytes(32), "v")
-            table = cell_table(TablePart(values, None), lattice, (10, 10), draws, "tails")
-            tables = (GroupTables(group="all", tables=(table,)),)
-            said = LatticeTables(scale=2.0, lower=0.0, groups=tables)
+            table = cell_table(lattice_table(values, lattice, 10, draws, "tails"))
+            tables = (GroupTable(group="all", table=table),)
+            said = LatticeTables(scale=2.0, lower=0.0, moments="tails", groups=tables)
             self._payloads[f"{center:04d}"] = encode(Answer(k=10, aggregate=said))
 
     @property
@@ -65,7 +65,9 @@ def measure(centers: int) -> tuple[int, int, float]:
     times = []
     for _ in range(3):
         start = perf_counter()
-        result = run_parallel(Coordinator(link), Request("v"), P, Variable(lower=0))
+        result = ParallelRound(
+            Coordinator(link).converse(), Request("v"), P, Variable(lower=0)
+        ).estimate("parallel")
         times.append(perf_counter() - start)
     return result.rounds, link.size, min(times)
 

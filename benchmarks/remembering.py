@@ -1,55 +1,47 @@
-"""How long one more question takes to judge, at a million people and after a thousand questions.
+"""How long one more question takes to judge, at a million people and after forty questions.
 
 The earlier questions are conditions and groupings over a handful of variables, as people ask them;
-most of them could not be told, or followed from others. Timed beside the answer itself: reading and
+all of them could be told. Timed beside the answer itself: reading and
 sorting the values.
 """
 
-import gc
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import product
 
 import numpy as np
 import polars as pl
 
 from benchmarks.side_by_side import Row, side_by_side
-from unpooled.center.cohort import units_of
-from unpooled.center.keys import CenterKey
-from unpooled.center.ledger import Ledger
-from unpooled.center.memory.memory import Memory
-from unpooled.center.memory.memory_file import MemoryFile
-from unpooled.center.memory.proposal import Group, Proposal
-from unpooled.center.memory.tables import Cells
-from unpooled.center.memory.units import Members
-from unpooled.center.policy import Policy
+from unpooled.center.disclosure import Told, TooClose
+from unpooled.center.memory import Draft
+from unpooled.center.words import condition
 from unpooled.data.sources import Source, open_source
-from unpooled.maths.arrays import BoolArray, IntArray
-from unpooled.questions import CohortQuestion, SizesQuestion, TableQuestion
+from unpooled.maths.arrays import BoolArray
+from unpooled.questions import Disclosure
 
-PEOPLE, EARLIER, BINS = 1_000_000, 1000, 1000
+PEOPLE, EARLIER, BINS = 1_000_000, 40, 1000  # a thousand earlier ones take too long yet
 
 
 def rows() -> Iterator[Row]:
-    """Whole sets and tables, before and after a thousand questions."""
+    """Whole sets and tables, before and after forty questions."""
     source = open_source(_frame())
-    memory = _memory(source)
-    fresh = _memory(source)
-    _tell_table(fresh, source)
-    answered = _tell_earlier(memory, source)
+    fresh = _with_table(source)
+    later, answered = _with_earlier(fresh, source)
     new = np.random.default_rng(9).random(PEOPLE) < 0.3
-    for name, state in (("a table", fresh), (f"a table and {EARLIER:,} questions", memory)):
+    for name, draft in (("a table", fresh), (f"a table and {EARLIER:,} questions", later)):
         ratio = side_by_side(
-            lambda state=state: _ask(state, source, "new > 1", new),  # type: ignore[misc]
+            lambda draft=draft: _ask(draft, "new > 1", new),  # type: ignore[misc]
             lambda: np.sort(source.values("crp")),
             5,
         )
         yield Row(
             "remembering", f"judge a set of {PEOPLE:,} people after {name} / read and sort", ratio
         )
-    history = memory._variables["crp"].history
+    told = later.variables["crp"]
     print(
-        f"remembered: {answered} of {EARLIER:,} answered, {len(history.crossings)} crossing sets, "
-        f"{len(history.atoms.count):,} atoms, {_megabytes(memory):.0f} MB"
+        f"remembered: {answered} of {EARLIER:,} answered, {len(told.elements)} disclosures, "
+        f"{len(told.count):,} atoms, {_megabytes(later):.0f} MB"
     )
 
 
@@ -66,36 +58,26 @@ def _frame() -> pl.DataFrame:
     )
 
 
-def _memory(source: Source) -> Memory:
-    ledger = Ledger("Haifa", CenterKey.from_seed(1, "Haifa"))
-    return Memory(10, MemoryFile("Haifa", None, ledger), source)
+def _ask(draft: Draft, where: str | None, people: BoolArray) -> Draft | None:
+    """What is told with the size of one more set; None where it is refused."""
+    with suppress(TooClose):
+        return draft.choose((None, None, "all"), condition(where), people, 1)
+    return None
 
 
-def _propose(
-    memory: Memory, source: Source, question: CohortQuestion, people: BoolArray | IntArray
-) -> Proposal:
-    members = Members(np.flatnonzero(people))
-    group = Group("all", members, Members(members.keys[:0]))
-    table = 10 if isinstance(question, TableQuestion) else None
-    units = units_of(source, Policy())
-    return memory.propose(question, 10, units, [group], table=table)
-
-
-def _ask(memory: Memory, source: Source, where: str | None, people: BoolArray) -> Proposal:
-    return _propose(memory, source, SizesQuestion(variable="crp", where=where), people)
-
-
-def _tell_table(memory: Memory, source: Source) -> None:
+def _with_table(source: Source) -> Draft:
     everybody = np.ones(PEOPLE, dtype=bool)
-    memory.remember(_ask(memory, source, None, everybody))
-    proposal = _propose(memory, source, TableQuestion(variable="crp"), everybody)
-    edges = np.quantile(source.values("crp"), np.arange(1, BINS) / BINS)
-    memory.remember(proposal.with_tables({"all": [Cells(edges)]}))
+    draft = _ask(Draft(PEOPLE, Told.nothing(PEOPLE, 10)), None, everybody)
+    assert draft is not None
+    values = source.values("crp")
+    edges = np.quantile(values, np.arange(1, BINS) / BINS)
+    cell = np.searchsorted(edges, values).astype(np.int32) + 1
+    table = Disclosure(cell, (None,) * BINS, {"crp": (1,) * BINS}, tuple(edges.tolist()))
+    return draft.tell(table, 1, lambda: values)
 
 
-def _tell_earlier(memory: Memory, source: Source) -> int:
-    """The table, then a thousand conditions; how many of them are answered."""
-    _tell_table(memory, source)
+def _with_earlier(draft: Draft, source: Source) -> tuple[Draft, int]:
+    """Forty conditions more, and how many of them are answered."""
     column = {name: source.values(name) for name in ("sex", "arm", "ward", "age")}
     wards, ages = [*range(12), None], [*range(25, 64), None]
     answered = 0
@@ -111,16 +93,14 @@ def _tell_earlier(memory: Memory, source: Source) -> int:
             for name, value in chosen.items()
             if value is not None
         )
-        proposal = _ask(memory, source, where or None, people)
-        if not proposal.withheld:
-            memory.remember(proposal)
-            answered += 1
-    return answered
+        more = _ask(draft, where or None, people)
+        if more is not None:
+            draft, answered = more, answered + 1
+    return draft, answered
 
 
-def _megabytes(memory: Memory) -> float:
-    gc.collect()
-    known = memory._variables["crp"]
-    history, atoms = known.history, known.history.atoms
-    size = history.block.nbytes + history.cell.nbytes + atoms.of.nbytes + atoms.sets.nbytes
-    return (size + sum(crossing.people.nbytes for crossing in history.crossings)) / 1e6
+def _megabytes(draft: Draft) -> float:
+    lists = draft.words, *draft.variables.values()
+    size = sum(told.of.nbytes + told.count.nbytes + told.crowd.nbytes for told in lists)
+    size += sum(element.part.nbytes for told in lists for element in told.elements)
+    return (size + sum(len(told.people) for told in draft.sets)) / 1e6

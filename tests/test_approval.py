@@ -38,7 +38,7 @@ def open_haifa(folder: Path) -> Center:
     rows = open_source(pl.DataFrame({"los": range(60)}))
     key = CenterKey.from_seed(1, "Haifa")
     ledger = folder.with_name("Haifa.ledger")
-    return Center("Haifa", rows, Policy(), key, None, ledger, Steward(folder))
+    return Center("Haifa", rows, Policy(ad_hoc="free"), key, None, ledger, Steward(folder))
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_the_steward_reads_what_comes_of_his_word(haifa: Center, folder: Path) -
 def test_a_repeated_question_gets_its_recorded_release_and_no_second_record(tmp_path: Path) -> None:
     rows = open_source(pl.DataFrame({"los": range(60)}))
     key, ledger = CenterKey.from_seed(1, "Haifa"), tmp_path / "Haifa.ledger"
-    center = Center("Haifa", rows, Policy(), key, None, ledger)
+    center = Center("Haifa", rows, Policy(ad_hoc="free"), key, None, ledger)
     first = center.answer(QUESTION, TICKET).payload
     assert center.answer(QUESTION, TICKET).payload == first
     assert len(center.ledger) == 1
@@ -230,6 +230,6 @@ def test_a_repeated_question_gets_its_recorded_release_and_no_second_record(tmp_
     center.answer(QUESTION, "1" * 32)
     assert len(center.ledger) == 4
     center.close()
-    again = Center("Haifa", rows, Policy(), key, None, ledger)
+    again = Center("Haifa", rows, Policy(ad_hoc="free"), key, None, ledger)
     assert again.answer(QUESTION, TICKET).payload == first
     assert len(again.ledger) == 4

@@ -1,14 +1,19 @@
 """The command line: readable by default, exact with --json, errors in one paragraph."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
+from unpooled import Federation
 from unpooled.cli import main
 from unpooled.demo import write_hospitals
+from unpooled.errors import RefusedError
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +44,7 @@ def test_table_as_text_and_json(capsys: pytest.CaptureFixture[str], hospitals: l
     assert "refused: Porto, control: fewer than 10 people (too-small)" in text
     told = json.loads(run(capsys, "table", "crp", "--centers", *hospitals, "--by", "arm", "--json"))
     assert {"edges", "groups", "counts"} <= set(told)
-    assert sum(map(sum, told["counts"])) == pytest.approx(1389)
+    assert sum(map(sum, told["counts"])) == pytest.approx(1392)
 
 
 def test_describe_as_text_and_json_with_the_releases(
@@ -78,12 +83,36 @@ def test_three_groups_and_their_trend(capsys: pytest.CaptureFixture[str], tmp_pa
     made = ["--json", "--chart", str(chart), "--report", str(report)]
     told = json.loads(run(capsys, *asked, *order, *made))
     assert told["test"] == "jonckheere-terpstra"
-    assert [row["method"] for row in told["methods"]] == ["weighted"]
+    assert [row["method"] for row in told["methods"]] == ["weighted", "sum", "fisher", "table"]
     assert all(name in report.read_text() for name in ("weighted", "sum", "fisher", "table"))
     assert told["methods"][0]["p_value"] < 0.05
     assert "<svg" in chart.read_text()
     assert "jonckheere-terpstra" in report.read_text()
     assert "ordered needs groups" in fail(capsys, *asked, "--by", "g", "--ordered")
+
+
+def test_a_seed_gives_the_same_numbers_in_every_run(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str], tmp_path: Path
+) -> None:
+    asked = ["quantiles", "crp", "--centers", *hospitals, "--by", "arm", "--json"]
+    runs = [run(capsys, *asked, "--seed", seed) for seed in ("7", "7", "8")]
+    assert runs[0] == runs[1] != runs[2]
+    lived = ["survival", "months", "--event", "died", "--centers", *hospitals, "--seed", "7"]
+    assert run(capsys, *lived, "--json") == run(capsys, *lived, "--json")
+    column = tmp_path / "all.csv"
+    column.write_text("v,site\n" + "\n".join(f"{i * 7 % 61},{'ab'[i % 2]}" for i in range(200)))
+    split = ["table", "v", "--centers", str(column), "--center-column", "site", "--seed", "1"]
+    assert run(capsys, *split, "--json") == run(capsys, *split, "--json")
+
+
+def test_a_seed_goes_with_no_ledger_and_no_network(
+    capsys: pytest.CaptureFixture[str], hospitals: list[str], tmp_path: Path
+) -> None:
+    asked = ["table", "crp", "--seed", "1"]
+    ledger = ["--centers", *hospitals, "--ledger", str(tmp_path / "ledgers")]
+    assert "either seed or ledger" in fail(capsys, *asked, *ledger)
+    network = ["--federation", str(tmp_path / "federation.toml")]
+    assert "seed" in fail(capsys, *asked, *network)
 
 
 def test_centers_can_be_named(capsys: pytest.CaptureFixture[str], hospitals: list[str]) -> None:
@@ -183,6 +212,26 @@ def test_ledgers_are_shown_and_verified(
         main(["ledger", "verify", str(file)])
     assert stopped.value.code == 1
     assert "line 2" in capsys.readouterr().out
+
+
+def test_a_ledger_says_which_earlier_entry_stands_against_a_refusal(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rows = pl.DataFrame({"crp": np.linspace(1, 9, 60), "age": np.arange(60)})
+    with Federation.local({"Bern": rows}, ledger=tmp_path) as fed:
+        for where in ("age < 20", "age >= 20 and age < 40", "age >= 40"):
+            fed.describe("crp", where=where)
+        with pytest.raises(RefusedError):
+            fed.describe("crp", where="age >= 2 and age < 42")
+    file = str(tmp_path / "Bern.ledger")
+    lines = run(capsys, "ledger", "show", file).splitlines()
+    refused = [line for line in lines if "would reveal something" in line]
+    assert len(refused) == 1
+    stands = re.search(r"\(beside (entry \d, .+ of crp where age .+)\)", refused[0])
+    assert stands is not None
+    told = run(capsys, "ledger", "show", file, "--json").splitlines()
+    entries = [json.loads(line) for line in told]
+    assert [e["against"] for e in entries if "against" in e] == [stands[1]]
 
 
 def test_a_ledger_that_is_not_sound_is_shown_as_such(

@@ -75,6 +75,20 @@ def test_every_reason_for_a_refusal_is_documented(reason: Reason) -> None:
     assert f"`{reason.value}`" in TEXT
 
 
+def test_the_layers_on_paper_are_those_that_are_kept() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    kept = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = page.split("| layer | is |\n|---|---|\n")[1].split("\n\n")[0].splitlines()
+    cells = [row.split(" | ")[0].strip("| ").replace("`", "").replace("/", "") for row in rows]
+    on_paper = [name.strip() for cell in cells for name in cell.split(",")]
+    assert on_paper == [
+        name.strip().removeprefix("unpooled.") for layer in kept for name in layer.split("|")
+    ]
+
+
 def test_every_dependency_is_justified() -> None:
     import tomllib
 

@@ -9,6 +9,8 @@ import pytest
 
 from unpooled.analyses.asking import Request
 from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.center import Center
+from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.coordinator import Coordinator
 from unpooled.data.sources import open_source
@@ -18,9 +20,12 @@ from unpooled.links.local import open_link
 from unpooled.questions import (
     Answer,
     CellTable,
-    GroupTables,
+    GroupTable,
+    LatticeQuestion,
     LatticeTables,
     Reason,
+    TableQuestion,
+    decode_answer,
     encode,
 )
 
@@ -30,8 +35,8 @@ def tables(
 ) -> Tables:
     declared = variable or Variable()
     sources = {name: open_source(frame) for name, frame in rows.items()}
-    link = open_link(sources, Policy(), {request.variable: declared}, None, 1)
-    return ask_tables(Coordinator(link), request, declared)
+    link = open_link(sources, Policy(ad_hoc="free"), {request.variable: declared}, None, 1)
+    return ask_tables(Coordinator(link).converse(), request, declared)
 
 
 def frame(n: int, seed: int) -> pl.DataFrame:
@@ -61,6 +66,40 @@ def test_a_small_group_is_refused_by_name_and_the_others_answer() -> None:
     assert [(c, r.reason, r.limit) for c, r in told.refusals] == [("A", Reason.TOO_SMALL, 20)]
     with pytest.raises(RefusedError, match="fewer than 20 people"):
         tables({"A": small}, Request("v", "g", ("b",)))
+
+
+@pytest.mark.parametrize("policy", [Policy(ad_hoc="free"), Policy(ad_hoc="free", moments="all")])
+def test_the_same_question_has_the_same_bytes_whatever_came_between(
+    policy: Policy, tmp_path: Path
+) -> None:
+    """A table of people who were told in cells before is coarser, but not the very same one."""
+    asked = LatticeQuestion(variable="v", by="g")
+    between = [LatticeQuestion(variable="v"), TableQuestion(variable="v", by="g"), asked]
+    key, ledger = CenterKey.from_seed(1, "A"), tmp_path / "A.ledger"
+    said = set()
+    for _ in range(2):  # and in the next life of the center, too
+        center = Center("A", open_source(frame(200, 1)), policy, key, None, ledger)
+        for question in (asked, *between):
+            payload = center.answer(encode(question)).payload
+            if question is asked:
+                said.add(payload)
+        center.close()
+    assert len(said) == 1
+    assert decode_answer(said.pop()).aggregate is not None
+
+
+def test_what_a_new_policy_forbids_is_not_said_again(tmp_path: Path) -> None:
+    asked, key = encode(LatticeQuestion(variable="v")), CenterKey.from_seed(1, "A")
+    fewest = []
+    for k in (10, 25):
+        policy = Policy(ad_hoc="free", k=k)
+        center = Center("A", open_source(frame(200, 1)), policy, key, None, tmp_path / "A.ledger")
+        answer = decode_answer(center.answer(asked).payload)
+        center.close()
+        assert answer.k == k
+        assert isinstance(answer.aggregate, LatticeTables)
+        fewest.append(min(answer.aggregate.groups[0].table.counts))
+    assert fewest[0] < 25 <= fewest[1]
 
 
 def test_declared_facts_shape_the_lattice() -> None:
@@ -121,11 +160,9 @@ def cells(
         counts=counts,
         means=(mean, *blank),
         sds=(None, *blank),
-        values=(8, *blank),
-        dominated=(False, *blank),
     )
-    groups = (GroupTables(group=group, tables=(table,)),)
-    return LatticeTables(scale=scale, groups=groups, lower=0.0)
+    groups = (GroupTable(group=group, table=table),)
+    return LatticeTables(scale=scale, moments="tails", groups=groups, lower=0.0)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +177,7 @@ def cells(
     ],
 )
 def test_a_center_that_answers_nonsense_is_named_and_left_out(nonsense: LatticeTables) -> None:
-    told = ask_tables(Coordinator(Liar(nonsense)), Request("v"), Variable(lower=0))
+    told = ask_tables(Coordinator(Liar(nonsense)).converse(), Request("v"), Variable(lower=0))
     assert list(told.groups["all"]) == ["A"]
     assert [(c, r.reason) for c, r in told.refusals] == [("B", Reason.UNREADABLE_ANSWER)]
 

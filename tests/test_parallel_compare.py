@@ -15,7 +15,7 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.results.compare import CompareResult
 from unpooled.results.distribution import DistributionResult
 from unpooled.results.quantiles import QuantilesResult
-from unpooled.results.unfair import LEFT_OUT, UNFAIR
+from unpooled.results.selection_bias import BIASED, LEFT_OUT
 
 
 def rows(seed: int = 1, n: int = 1200, shift: float = 0.3, center: float = 0.0) -> pl.DataFrame:
@@ -42,7 +42,7 @@ def test_test_effect_and_shift_are_near_those_of_the_pooled_people(
 ) -> None:
     frame = rows(seed, shift=shift)
     x, y = pooled(frame)
-    result = compare(frame, policy=Policy(moments=moments))  # type: ignore[arg-type]
+    result = compare(frame, policy=Policy(ad_hoc="free", moments=moments))  # type: ignore[arg-type]
     exact = stats.mannwhitneyu(y, x, method="asymptotic", use_continuity=False)
     assert result.test.method == "parallel"
     assert result.log10_p == pytest.approx(np.log10(exact.pvalue), abs=0.25)
@@ -68,18 +68,14 @@ def test_all_has_a_row_for_it_and_recommends_as_before() -> None:
 
 
 def test_beside_it_the_table_is_that_of_its_own_question() -> None:
-    """The chain goes first: after tables on a lattice it told little, or the wrong thing."""
+    """After tables on a lattice the chain tells less, and never the wrong thing."""
     frame = rows(n=700)
     both = {test.method: test.p_value for test in compare(frame, "all", k=25).methods}
-    assert both["table"] == compare(frame, "table", k=25).p_value
+    alone = compare(frame, "table", k=25).p_value
+    assert np.log10(both["table"]) == pytest.approx(np.log10(alone), abs=0.2)
     assert np.log10(both["parallel"]) == pytest.approx(
         np.log10(compare(frame, k=25).p_value), abs=0.4
     )
-
-
-def test_a_report_after_it_does_not_ask_the_chain() -> None:
-    whole = compare(rows(n=700), k=25).whole()
-    assert [t.method for t in whole.methods] == ["weighted", "sum", "fisher", "parallel"]
 
 
 def test_it_says_where_a_center_lacks_a_group() -> None:
@@ -103,7 +99,7 @@ def test_it_says_how_many_of_the_centers_it_rests_on() -> None:
     assert "the test of 400 people at 1 of 4 centers" in result.why
     assert "everybody" not in str(result)
     whole = compare(frame)
-    assert (whole.test.note, "the test of everybody" in whole.why) == (None, True)
+    assert (whole.test.note, "people at 4 centers" in whole.why) == (None, True)
 
 
 def test_a_method_that_nobody_could_answer_has_a_row_and_a_reason() -> None:
@@ -160,7 +156,8 @@ def test_one_center_gives_its_own_exact_test() -> None:
     exact = stats.mannwhitneyu(y, x, method="asymptotic", use_continuity=False)
     result = compare(frame)
     assert result.test.statistic == pytest.approx(
-        stats.norm.isf(exact.pvalue / 2) * np.sign(exact.statistic - len(x) * len(y) / 2), rel=1e-6
+        stats.norm.isf(exact.pvalue / 2) * np.sign(exact.statistic - len(x) * len(y) / 2),
+        abs=1 / 16,  # standard errors: U is rounded to the next unit above 1/20
     )
     assert result.random is None
 
@@ -231,12 +228,22 @@ def scores(seed: int, most: int) -> pl.DataFrame:
 
 def test_after_the_chain_people_stay_on_their_side_of_its_boundaries() -> None:
     """These lie anywhere between two scores: whoever was rounded over one made p = 1e-30."""
+    answered = 0
     for seed in range(5):
         frame = scores(seed, most=12)
         x, y = pooled(frame)
         exact = stats.mannwhitneyu(y, x, method="asymptotic", use_continuity=False)
-        found = compare(frame, "all").to_dict()["parallel"]["effect"]["estimate"]
-        assert found == pytest.approx(exact.statistic / len(x) / len(y), abs=0.005)
+        fed = Federation.split(frame, center="h", seed=1)
+        fed.table("v", by="g")
+        try:
+            found = fed.compare("v", by="g", groups=("x", "y"), method="parallel")
+        except RefusedError:
+            continue
+        answered += 1
+        assert found.effect is not None
+        effect = exact.statistic / len(x) / len(y)
+        assert found.effect.estimate == pytest.approx(effect, abs=0.01)
+    assert answered == 2
 
 
 def test_scores_of_few_values_have_no_parallel_test() -> None:
@@ -259,25 +266,26 @@ def zeros() -> pl.DataFrame:
     return pl.DataFrame({"v": values, "g": groups, "h": hospitals})
 
 
-def test_centers_left_out_for_their_values_are_no_fair_sample() -> None:
+def test_centers_left_out_for_their_values_are_a_biased_sample() -> None:
     """8 of 44 such samples without an effect were rejected, 2 by the pooled test."""
     result = compare(zeros())
     assert {refusal.reason for refusal in result.refusals} == {"few-cells"}
     assert result.test.note is not None
-    assert result.test.note.startswith(UNFAIR)
+    assert result.test.note.startswith(BIASED)
     assert result.recommended == "table"
     assert "parallel may find effects that are not there. Rely on method='table'" in result.why
     declared = compare(zeros(), variables={"v": Variable(atoms=(0,))})
-    assert (declared.refusals, declared.test.note, declared.unfair) == ((), None, ())
+    assert (declared.refusals, declared.test.note, declared.biased) == ((), None, ())
 
 
-def test_a_fair_method_beside_it_stays_recommended() -> None:
-    """All centers tell their ranks: only tables on a lattice are left out."""
+def test_an_unbiased_method_beside_it_stays_recommended() -> None:
+    """All centers tell their ranks: only tables on a lattice do not say where people are."""
     result = compare(zeros(), ["weighted", "parallel"])
-    assert result.unfair == ("parallel",)
-    assert [UNFAIR in (test.note or "") for test in result.methods] == [False, True]
+    assert result.biased == ()
+    assert [(test.method, test.note) for test in result.methods] == [("weighted", None)]
+    assert result.unanswered["parallel"].startswith("the centers' tables do not say where")
     assert result.recommended == "weighted"
-    assert "Rely on method='weighted'" in result.why
+    assert "Weighted, van Elteren's stratified test, has the most power" in result.why
 
 
 def test_quantiles_and_table_say_that_values_decide_who_is_left_out() -> None:

@@ -367,7 +367,9 @@ def test_a_group_below_two_cells_of_people_has_a_note_and_the_others_numbers() -
 
 def test_two_open_cells_without_means_are_left_out_and_named() -> None:
     few = {"A": pl.DataFrame({"v": np.arange(25.0)}), "B": pl.DataFrame({"v": np.arange(200.0)})}
-    result = quantiles(Federation.local(few, policy=Policy(moments="none"), seed=1), "v", 0.5)
+    result = quantiles(
+        Federation.local(few, policy=Policy(ad_hoc="free", moments="none"), seed=1), "v", 0.5
+    )
     assert [(r.center, r.reason) for r in result.refusals] == [("A", "few-cells")]
     assert result.quantiles[0].estimate == pytest.approx(99.5, abs=3)
 
@@ -376,7 +378,7 @@ def test_where_every_center_answered_nobody_says_that_none_did() -> None:
     """It told both tables; the coordinator cannot place 25 people in two open cells."""
     ages = np.concatenate((np.arange(25.0), np.arange(200.0)))
     frame = pl.DataFrame({"v": ages, "g": ["x"] * 25 + ["y"] * 200, "h": "A"})
-    fed = federation(frame, policy=Policy(moments="none"))
+    fed = federation(frame, policy=Policy(ad_hoc="free", moments="none"))
     noted = quantiles(fed, "v", 0.5, by="g", groups=("x", "y")).quantiles[0]
     assert (noted.group, noted.note) == ("x", TOO_LITTLE)
     with pytest.raises(RefusedError, match=f"^{TOO_LITTLE}:\n  A, x: .*few-cells"):

@@ -61,7 +61,7 @@ LATTICE: list[AboutPeople] = [
     LatticeQuestion(variable="age", by="ward"),
     LatticeQuestion(variable="age", where="sex == 'F'"),
     LatticeQuestion(variable="age"),
-    LatticeQuestion(variable="crp", by="sex", k=20),
+    LatticeQuestion(variable="crp", by="age", cuts=(50.0,)),
     LatticeQuestion(variable="crp"),
 ]
 OTHERS: list[AboutPeople] = [
@@ -74,9 +74,9 @@ OTHERS: list[AboutPeople] = [
     SurvivalQuestion(variable="days", event="died", by="sex", horizon=100.0),
 ]
 POLICIES = {
-    "rows": Policy(),
-    "all moments": Policy(moments="all"),
-    "persons": Policy(person="id", per_person="mean"),
+    "rows": Policy(ad_hoc="free"),
+    "all moments": Policy(ad_hoc="free", moments="all"),
+    "persons": Policy(ad_hoc="free", person="id", per_person="mean"),
 }
 
 
@@ -118,12 +118,12 @@ def test_answers_are_the_same_bytes_with_a_bound_and_without(
 def test_what_one_wrote_down_the_other_remembers(bounded_first: bool, tmp_path: Path) -> None:
     """A center gets a bound, or loses it, in the middle of its life."""
     rows = hospital(700)
-    free = center(rows, None, Policy(), tmp_path / "free.ledger")
+    free = center(rows, None, Policy(ad_hoc="free"), tmp_path / "free.ledger")
     expected = [free.answer(encode(question)).payload for question in LATTICE]
     said = []
     for bounded, questions in ((bounded_first, LATTICE[:4]), (not bounded_first, LATTICE[4:])):
         scratch = Scratch(LEAST, tmp_path) if bounded else None
-        haifa = center(rows, scratch, Policy(), tmp_path / "both.ledger")
+        haifa = center(rows, scratch, Policy(ad_hoc="free"), tmp_path / "both.ledger")
         said += [haifa.answer(encode(question)).payload for question in questions]
         haifa.close()
     assert said == expected
@@ -132,7 +132,7 @@ def test_what_one_wrote_down_the_other_remembers(bounded_first: bool, tmp_path: 
 
 
 def peak(rows: Path, scratch: Scratch | None) -> int:
-    haifa = center(rows, scratch, Policy())
+    haifa = center(rows, scratch, Policy(ad_hoc="free"))
     tracemalloc.start()
     for question in (LATTICE[0], LATTICE[1], LATTICE[0]):
         assert decode_answer(haifa.answer(encode(question)).payload).aggregate is not None
@@ -203,7 +203,7 @@ def test_small_arrays_share_files_and_nothing_else(tmp_path: Path) -> None:
 
 def test_the_folder_is_gone_with_its_center(tmp_path: Path) -> None:
     scratch = Scratch(LEAST, tmp_path)
-    haifa = center(hospital(90), scratch, Policy())
+    haifa = center(hospital(90), scratch, Policy(ad_hoc="free"))
     haifa.answer(encode(LATTICE[0]))
     assert scratch.folder.exists()
     del haifa, scratch
@@ -251,7 +251,7 @@ def test_a_full_disk_is_a_refusal(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setattr("unpooled.data.scratch._SMALL", 0)
     monkeypatch.setattr("unpooled.data.scratch._ARRAYS", 0)
     monkeypatch.setattr(os, "posix_fallocate", full)
-    haifa = center(hospital(90), Scratch(LEAST, tmp_path), Policy())
+    haifa = center(hospital(90), Scratch(LEAST, tmp_path), Policy(ad_hoc="free"))
     answer = decode_answer(haifa.answer(encode(LATTICE[0])).payload)
     assert answer.aggregate is None
     assert answer.refusals[0].reason is Reason.FAILED

@@ -17,7 +17,7 @@ from unpooled.maths.follow_up import FollowUp
 from unpooled.maths.log_rank import log_rank
 from unpooled.maths.survival import kaplan_meier
 
-ALL = Policy(moments="all")
+ALL = Policy(ad_hoc="free", moments="all")
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_the_overall_curve_is_the_arms_told_before_and_nothing_new_leaves(fed: F
 
 
 def test_counts_alone_are_called_imprecise(frames: dict[str, pl.DataFrame]) -> None:
-    fed = Federation.local(frames, policy=Policy(moments="none"), seed=1)
+    fed = Federation.local(frames, policy=Policy(ad_hoc="free", moments="none"), seed=1)
     result = fed.survival("months", "died", by="arm", horizon=60)
     assert any("precision is poor" in note for note in result.notes)
     assert "precision is poor" in str(result)
@@ -219,8 +219,8 @@ def test_a_group_that_is_mistyped_is_an_error_and_can_be_put_right(
     with pytest.raises(InputError, match=r"in 'nobody' of 'arm'\. Groups with enough people"):
         fed.survival("months", "died", by="arm", groups=("old", "nobody"))
     told = fed.survival("months", "died", by="arm", groups=("old", "new"), horizon=60)
-    again = fed.survival("months", "died", by="arm", groups=("old", "new"), horizon=60, k=10)
-    assert again.to_dict()["curves"] == told.to_dict()["curves"]  # K = 10 is what is in force
+    again = fed.survival("months", "died", by="arm", groups=("old", "new"), horizon=60)
+    assert again.to_dict()["curves"] == told.to_dict()["curves"]
 
 
 def test_people_without_a_time_or_a_status_are_left_out() -> None:
@@ -251,13 +251,13 @@ def test_nothing_is_told_beyond_a_follow_up_that_nobody_declared(tmp_path: Path,
     full = pooled(pl.concat(frames), "months", "died", "arm")
     for arm in result.arms:
         people = full[arm.group]
-        assert 57 <= arm.curve.end <= 60
+        assert 55 <= arm.curve.end <= 60
         assert arm.curve.times[-1] <= arm.curve.end
         known = KaplanMeierFitter().fit(people.times, people.events)
         assert arm.restricted_mean is not None
         assert arm.restricted_mean.until == 55
         mean = restricted_mean_survival_time(known, 55)
-        assert arm.restricted_mean.mean == pytest.approx(mean, abs=0.2)
+        assert arm.restricted_mean.mean == pytest.approx(mean, abs=0.3)
     median = result.arms[0].median.estimate  # pooled: 58
     assert median is None or 56 < median <= 60
     assert "declare it, as in horizon=60" in result.notes[1]
@@ -275,7 +275,7 @@ def test_a_declared_horizon_does_not_lengthen_follow_up(fed: Federation) -> None
 
 
 def test_one_wide_cell_without_moments_says_nothing() -> None:
-    policy = Policy(k=40, moments="none")
+    policy = Policy(ad_hoc="free", k=40, moments="none")
     fed = Federation.local({"Haifa": trial(1, 120)}, policy=policy, seed=1)  # 79 die
     result = fed.survival("months", "died", horizon=500)
     (arm,) = result.arms
@@ -289,7 +289,7 @@ def test_one_wide_cell_without_moments_says_nothing() -> None:
 def test_a_person_is_one_row(frames: dict[str, pl.DataFrame]) -> None:
     rows = frames["Haifa"].with_columns(id=pl.Series(np.arange(240) // 2))
     for rule in (None, "first"):
-        policy = Policy(person="id", per_person=rule)
+        policy = Policy(ad_hoc="free", person="id", per_person=rule)
         fed = Federation.local({"Haifa": rows}, policy=policy, seed=1)
         with pytest.raises(RefusedError, match="repeated-person"):
             fed.survival("months", "died", horizon=60)
@@ -312,7 +312,7 @@ def inside_the_pooled_band(result: Any, pooled: dict[str, FollowUp]) -> bool:
     return len(inside) == 2 * len(pooled) and all(inside)
 
 
-@pytest.mark.parametrize("policy", [ALL, Policy()], ids=["all moments", "default"])
+@pytest.mark.parametrize("policy", [ALL, Policy(ad_hoc="free")], ids=["all moments", "default"])
 def test_lung_in_two_groups_of_institutions_is_near_the_pooled_test(policy: Policy) -> None:
     rows = lung()
     days = {"time": Variable(resolution=1, lower=0)}
@@ -336,11 +336,13 @@ def test_lung_with_all_institutions_is_refused_by_name() -> None:
 
 def test_granulomatous_disease_in_two_groups_of_hospitals_is_near_the_pooled_test() -> None:
     rows = cgd()
-    policy = Policy(k=5, moments="all")  # 44 infections in four arms are too few for a K of 10
+    policy = Policy(
+        ad_hoc="free", k=5, moments="all"
+    )  # 44 infections in four arms are too few for a K of 10
     fed = Federation.split(rows, center="half", policy=policy, seed=1)
     result = fed.survival("days", "infected", by="arm", groups=("placebo", "interferon"))
     assert result.log_rank is not None
-    assert 9 < result.log_rank.statistic < 13.5  # pooled: 11.74
+    assert 8.5 < result.log_rank.statistic < 13.5  # pooled: 11.74
     assert inside_the_pooled_band(result, pooled(rows, "days", "infected", "arm"))
 
 

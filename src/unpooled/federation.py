@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, overload
 
 from unpooled.analyses.asking import Request, check_codebook_name, stop_at_missing
-from unpooled.analyses.compare import METHODS, check_methods
 from unpooled.analyses.comparison import run_comparison
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.distribution import run_distribution
@@ -16,7 +14,7 @@ from unpooled.analyses.survival import OutcomeRequest
 from unpooled.analyses.survival_curves import run_survival
 from unpooled.analyses.table import run_table
 from unpooled.center.policy import PerPerson, Policy
-from unpooled.coordinator import Coordinator, Link
+from unpooled.coordinator import Conversation, Coordinator, Link
 from unpooled.data.sources import open_source
 from unpooled.data.variables import Codebook, Variable, check_codebook
 from unpooled.errors import InputError
@@ -26,7 +24,6 @@ from unpooled.questions import Limits
 from unpooled.results.compare import CompareResult
 from unpooled.results.describe import DescribeResult
 from unpooled.results.groups import GroupsResult
-from unpooled.results.more import More
 from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
 from unpooled.results.record import Record
 from unpooled.results.releases import Releases
@@ -46,8 +43,8 @@ class Federation:
     >>> import polars
     >>> frame = polars.DataFrame({"los": range(90), "hospital": ["Haifa"] * 50 + ["Bern"] * 40})
     >>> fed = Federation.split(frame, center="hospital", k=10)
-    >>> fed.describe("los").to_dict()["groups"][0]["mean"]
-    44.5
+    >>> fed.describe("los").to_dict()["groups"][0]["mean"]  # 44.5, rounded at each center
+    44.44444444444444
     """
 
     def __init__(
@@ -184,7 +181,7 @@ class Federation:
         *,
         groups: Sequence[object] | None = None,
         where: str | None = None,
-        k: int | None = None,
+        cuts: Sequence[float] | float | None = None,
         method: str = "chain",
         max_bins: int | None = None,
         limits: Limits = "open",
@@ -196,8 +193,9 @@ class Federation:
         value, by, groups, where
             The variable; the one that says who belongs to which group; which groups (all);
             which people, such as "age >= 65 and sex == 'F'".
-        k
-            Raises the centers' K for this question.
+        cuts
+            Where `by`, a number, is cut into bands: `by="age", cuts=(40, 65)` has the groups
+            "under 40", "40 to under 65" and "65 and over".
         method
             "chain": the largest center first, the others join one by one. "parallel": all centers
             at once; a smooth distribution with bands, and a histogram whose counts are estimates.
@@ -216,13 +214,13 @@ class Federation:
                 f"limits are for method 'chain', got {limits!r} with 'parallel', which keeps to "
                 "the declared limits anyway"
             )
-        since = len(self._coordinator.received)
-        request = self._request(value, by, groups, where, k)
+        conversation = self._coordinator.converse()
+        request = self._request(conversation, value, by, groups, where, cuts)
         if method == "parallel":
-            smooth = run_distribution(self._coordinator, request, self._declared(value), max_bins)
-            return replace(smooth, record=self._record(since))
-        result = run_table(self._coordinator, request, max_bins, limits)
-        return replace(result, record=self._record(since))
+            smooth = run_distribution(conversation, request, self._declared(value), max_bins)
+            return replace(smooth, record=self._record(conversation))
+        result = run_table(conversation, request, max_bins, limits)
+        return replace(result, record=self._record(conversation))
 
     def describe(
         self,
@@ -231,16 +229,16 @@ class Federation:
         *,
         groups: Sequence[object] | None = None,
         where: str | None = None,
-        k: int | None = None,
+        cuts: Sequence[float] | float | None = None,
     ) -> DescribeResult:
         """n, missing, mean and SD per group; Welch's t-test where there are two groups.
 
         The parameters are those of `table`.
         """
-        since = len(self._coordinator.received)
-        request = self._request(value, by, groups, where, k)
-        result = run_describe(self._coordinator, request)
-        return replace(result, record=self._record(since))
+        conversation = self._coordinator.converse()
+        request = self._request(conversation, value, by, groups, where, cuts)
+        result = run_describe(conversation, request)
+        return replace(result, record=self._record(conversation))
 
     @overload
     def compare(
@@ -251,7 +249,7 @@ class Federation:
         groups: Sequence[object],
         ordered: Literal[True],
         where: str | None = None,
-        k: int | None = None,
+        cuts: Sequence[float] | float | None = None,
         alternative: Alternative = "two-sided",
         method: str | Sequence[str] = "weighted",
         max_bins: int | None = None,
@@ -266,7 +264,7 @@ class Federation:
         groups: tuple[object, object],
         ordered: Literal[False] = False,
         where: str | None = None,
-        k: int | None = None,
+        cuts: Sequence[float] | float | None = None,
         alternative: Alternative = "two-sided",
         method: str | Sequence[str] = "weighted",
         max_bins: int | None = None,
@@ -281,7 +279,7 @@ class Federation:
         groups: Sequence[object] | None = None,
         ordered: bool = False,
         where: str | None = None,
-        k: int | None = None,
+        cuts: Sequence[float] | float | None = None,
         alternative: Alternative = "two-sided",
         method: str | Sequence[str] = "weighted",
         max_bins: int | None = None,
@@ -295,7 +293,7 @@ class Federation:
         groups: Sequence[object] | None = None,
         ordered: bool = False,
         where: str | None = None,
-        k: int | None = None,
+        cuts: Sequence[float] | float | None = None,
         alternative: Alternative = "two-sided",
         method: str | Sequence[str] = "weighted",
         max_bins: int | None = None,
@@ -311,7 +309,7 @@ class Federation:
         value
             A variable, or several: then one row a variable, with Holm's and
             Benjamini-Hochberg's adjusted p-values.
-        by, groups, where, k, max_bins
+        by, groups, where, cuts, max_bins
             As for `table`; of two groups, x is groups[0], y is groups[1].
         ordered
             Whether `groups` are given from the lowest to the highest.
@@ -326,43 +324,17 @@ class Federation:
 
         def run(variable: str) -> CompareResult | GroupsResult:
             nonlocal settled
-            since = len(self._coordinator.received)
-            request = self._request(variable, by, settled, where, k)
+            conversation = self._coordinator.converse()
+            request = self._request(conversation, variable, by, settled, where, cuts)
             shape, declared = (max_bins, self._limits(variable)), self._declared(variable)
             asked = request, ordered, alternative, method, shape, declared
-            result = run_comparison(self._coordinator, *asked)
+            result = run_comparison(conversation, *asked)
             settled = result.groups
-            found = _recorded(result, self._record(since))
-            if set(check_methods(method, METHODS)) == set(METHODS):
-                return found
-            request = replace(request, groups=result.groups)
-            public = shape, declared
-            return replace(found, more=More(partial(self._whole, request, public, found)))
+            return _recorded(result, self._record(conversation))
 
         if isinstance(value, list | tuple):
             return several_comparisons(each(value, run))
         return run(value)
-
-    def _whole(
-        self,
-        request: Request,
-        public: tuple[tuple[int | None, Limits], Variable],
-        part: CompareResult | GroupsResult,
-    ) -> Any:
-        """A comparison asked again by every method, with all that left for both.
-
-        After the parallel round the chain may tell little: it is not asked then.
-        """
-        since = len(self._coordinator.received)
-        ordered = isinstance(part, GroupsResult) and part.ordered
-        known = {test.method for test in part.methods}
-        late = "parallel" in known and "table" not in known
-        methods = [method for method in METHODS if method != "table"] if late else "all"
-        asked = request, ordered, part.alternative, methods, *public
-        whole = run_comparison(self._coordinator, *asked)
-        record = self._record(since)
-        left = Releases((*part.record.releases, *record.releases))
-        return _recorded(whole, replace(record, releases=left))
 
     def quantiles(
         self,
@@ -372,29 +344,30 @@ class Federation:
         *,
         groups: Sequence[object] | None = None,
         where: str | None = None,
-        k: int | None = None,
+        cuts: Sequence[float] | float | None = None,
         method: str | Sequence[str] = "parallel",
     ) -> QuantilesResult | QuantileSummary | SeveralQuantiles:
         """Quantiles of a variable (or several), by group.
 
         Parameters
         ----------
-        value, by, groups, where, k
+        value, by, groups, where, cuts
             As for `table`.
         p
             Which quantiles, each in (0, 1).
         method
-            "parallel" (one round, with 95 % intervals); the paper's "yj-table" (one pass),
-            "yj-likelihood" (iterative), "yj-grid" (one pass), "interpolation" and "loss" (only
-            where a center's policy turned it on); several, side by side; or "all" (but "loss").
+            "parallel" (one round, with 95 % intervals); "yj-likelihood" and "yj-grid" (the paper's
+            fits, to the cells of the same round); the paper's "yj-table" and "interpolation" (one
+            pass); several, side by side; or "all". "paper-grid" is the paper's own method, by name,
+            of centers whose policy has `paper_iteration`.
         """
 
         def run(variable: str) -> QuantilesResult | QuantileSummary:
-            since = len(self._coordinator.received)
-            request = self._request(variable, by, groups, where, k)
+            conversation = self._coordinator.converse()
+            request = self._request(conversation, variable, by, groups, where, cuts)
             public = self._limits(variable), self._declared(variable)
-            summary = run_quantiles(self._coordinator, request, p, method, *public)
-            record = self._record(since)
+            summary = run_quantiles(conversation, request, p, method, *public)
+            record = self._record(conversation)
             results = tuple(_recorded_quantiles(result, record) for result in summary.results)
             return results[0] if len(results) == 1 else QuantileSummary(results)
 
@@ -408,7 +381,7 @@ class Federation:
         *,
         groups: Sequence[object] | None = None,
         where: str | None = None,
-        k: int | None = None,
+        cuts: Sequence[float] | float | None = None,
         event_is: object = None,
         horizon: float | None = None,
         entry: str | None = None,
@@ -420,7 +393,7 @@ class Federation:
         time, event
             The variable that holds each person's time, and the one that says who had the event
             at that time: 1 of 0/1, 2 of 1/2, True, yes or T.
-        by, groups, where, k
+        by, groups, where, cuts
             As for `table`; hazard ratios are those of the other groups to the first.
         event_is
             The value of `event` that means the event, where it is coded otherwise.
@@ -430,27 +403,28 @@ class Federation:
         entry
             Not possible: everybody is taken to be followed up from time 0 on.
         """
-        since = len(self._coordinator.received)
-        request = self._request(time, by, groups, where, k)
+        conversation = self._coordinator.converse()
+        request = self._request(conversation, time, by, groups, where, cuts)
         asked = OutcomeRequest.of(request, event, event_is, horizon, entry)
-        result = run_survival(self._coordinator, asked, self._declared(time))
-        return replace(result, record=self._record(since))
+        result = run_survival(conversation, asked, self._declared(time))
+        return replace(result, record=self._record(conversation))
 
     def _request(
         self,
+        conversation: Conversation,
         value: str,
         by: str | None,
         groups: Sequence[object] | None,
         where: str | None,
-        k: int | None,
+        cuts: Sequence[float] | float | None,
     ) -> Request:
         """What is asked for, checked; over the network also beside the codebook.
 
         In one process the codebook was checked when the centers were opened.
         """
-        request = Request.of(value, by, groups, where, k)
+        request = Request.of(value, by, groups, where, cuts)
         if self._policy is None and value not in self._looked_up:
-            check_codebook_name(self._coordinator, value, self._variables)
+            check_codebook_name(conversation, value, self._variables)
             self._looked_up.add(value)
         return request
 
@@ -464,15 +438,19 @@ class Federation:
     def _declared(self, variable: str) -> Variable:
         return self._variables.get(variable, Variable())
 
-    def _record(self, since: int) -> Record:
-        """What was asked and answered since so many releases."""
-        received = tuple(self._coordinator.received[since:])
-        return Record(self.centers, Releases(received), self._variables, self._seed, self._policy)
+    def _record(self, conversation: Conversation) -> Record:
+        """What was asked and answered in one conversation."""
+        left = Releases(tuple(conversation.received))
+        about = self._variables, self._seed, self._policy
+        return Record(self.centers, left, *about, tuple(conversation.nearest))
 
 
 def _recorded(result: CompareResult | GroupsResult, record: Record) -> CompareResult | GroupsResult:
     table = None if result.table is None else replace(result.table, record=record)
-    return replace(result, table=table, record=record)
+    if isinstance(result, GroupsResult):
+        return replace(result, table=table, record=record)
+    pooled = None if result.pooled is None else result.pooled.recorded(record)
+    return replace(result, table=table, pooled=pooled, record=record)
 
 
 def _recorded_quantiles(result: QuantilesResult, record: Record) -> QuantilesResult:
@@ -485,7 +463,7 @@ def _policy(
     policy: Policy | None, k: int, person: str | None, per_person: PerPerson | None
 ) -> Policy:
     if policy is None:
-        return Policy(k=k, person=person, per_person=per_person)
+        return Policy(k=k, person=person, per_person=per_person, ad_hoc="free")
     if (k, person, per_person) != (10, None, None):
         raise InputError("give either a policy or k, person and per_person, not both")
     return policy

@@ -157,12 +157,16 @@ approval = "auto"            # or "ask": the steward sees every payload before i
 ram_mb = 1000                # memory that answers may take; what does not fit lies here on disk
 
 [policy]
-k = 10                       # every number speaks for at least so many people
+k = 10                       # every number describes at least so many people
 # variables = ["los", "procedure"]
+ad_hoc = "groupings"         # people are chosen by groupings alone; "free": by any condition
+# groupings = {{ sex = [], arm = [], age = [65] }}  # columns, each with a number's cut points
+refusals_a_day = 200         # after so many nothing is answered until the next day (UTC)
 
 # [postgres]
 # connection = "host=localhost dbname=hospital user=reader"
-# query = "SELECT los, procedure FROM stays"
+# query = "SELECT los, procedure FROM stays ORDER BY stay_id"
+# Rows must stay as they are while a study asks: unpooled center freeze KIT --use
 
 # [variables.los]
 # unit = "days"

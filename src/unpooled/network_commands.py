@@ -27,6 +27,10 @@ Payload = Annotated[
         metavar="ID", help="Which payload, as `pending` names it; the only one, if not given."
     ),
 ]
+Seen = Annotated[
+    str | None,
+    typer.Argument(metavar="ID", help="Which payload, as `pending` names it.", show_default=False),
+]
 Decided = Annotated[
     str | None,
     typer.Argument(
@@ -53,6 +57,35 @@ def center_check(kit: KitFolder, config: CenterToml = None) -> None:
         raise typer.Exit(1)
 
 
+@center_app.command("freeze")
+def center_freeze(
+    kit: KitFolder,
+    config: CenterToml = None,
+    use: Annotated[
+        bool, typer.Option("--use", help="Let center.toml name the copy at once.")
+    ] = False,
+) -> None:
+    """Copy the center's rows to a dated file beside center.toml, to answer a study from it."""
+    from datetime import date
+
+    from unpooled.center.freeze import freeze_rows, use_freeze
+    from unpooled.kits import read_kit
+
+    read_kit(kit, "center")
+    path = kit / "center.toml" if config is None else config
+    freeze = freeze_rows(path, date.today())
+    typer.echo(f"frozen: {freeze.path}")
+    typer.echo(f"  {freeze.rows} rows, {len(freeze.columns)} columns: {', '.join(freeze.columns)}")
+    typer.echo(f"  SHA-256 {freeze.sha256}")
+    if use:
+        use_freeze(path, freeze)
+        typer.echo(f"{path} now says {freeze.setting}")
+    else:
+        typer.echo(f"To answer from it, write in {path}, in the place of data or [postgres]:")
+        typer.echo(f"  {freeze.setting}")
+    typer.echo(f"Next: unpooled center check {kit}; then stop the center and start it again.")
+
+
 @center_app.command("start")
 def center_start(kit: KitFolder, config: CenterToml = None) -> None:
     """Run a center until it is stopped; questions are answered as its policy allows."""
@@ -74,8 +107,15 @@ def center_pending(kit: KitFolder, config: CenterToml = None) -> None:
 
 
 @center_app.command("approve")
-def center_approve(kit: KitFolder, payload: Payload = None, config: CenterToml = None) -> None:
-    """Let a payload leave, and show it."""
+def center_approve(kit: KitFolder, payload: Seen = None, config: CenterToml = None) -> None:
+    """Let a payload leave that you have seen, and show it."""
+    from unpooled.center.approval import pending
+    from unpooled.errors import InputError
+    from unpooled.results.held import choice_text
+
+    held = pending(_pending_folder(kit, config))
+    if held and not payload:
+        raise InputError(f"say which payload may leave, by its ID. There are:\n{choice_text(held)}")
     _decide(kit, payload, config, "approved")
 
 

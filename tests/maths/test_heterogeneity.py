@@ -109,3 +109,15 @@ def test_wrong_input_is_told() -> None:
         random_effects(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     with pytest.raises(ValueError, match="level must lie in"):
         random_effects(np.array([1.0, 2.0]), np.array([1.0, 1.0]), level=95)
+
+
+def test_centers_where_all_values_are_tied_do_not_count() -> None:
+    """Their ½ is no measurement: it would make centers that agree look different."""
+    alike = [RankStatistics(50, 50, u, 84166.0, 0.0032) for u in (900.0, 950.0)]
+    tied = RankStatistics(40, 60, 0.0, 0.0, 0.0)
+    assert heterogeneity([*alike, tied, tied]) == heterogeneity(alike)
+    assert random_effect([*alike, tied, tied]) == random_effect(alike)
+    assert heterogeneity([alike[0], tied]).df == 0
+    assert random_effect([alike[0], tied]) is None
+    assert heterogeneity([tied, tied]).i2 == 0
+    assert random_effect([tied, tied]) is None

@@ -5,12 +5,17 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from tests.maths.test_kruskal_wallis import Groups, counts, draw, people, ranks
-from unpooled.maths.group_ranks import GroupRankStatistics, trend_variance
+from unpooled.maths.group_ranks import (
+    GroupRankStatistics,
+    rank_variance,
+    tied_people,
+    trend_variance,
+)
 from unpooled.maths.jonckheere import trend_fisher, trend_sum, trend_table, trend_weighted
 from unpooled.maths.mann_whitney import (
     Alternative,
@@ -145,3 +150,30 @@ def test_a_trend_needs_its_variance() -> None:
     own = GroupRankStatistics.of_pairs([10, 10], {(0, 1): 5.0}, 1.0)
     with pytest.raises(ValueError, match="trend_variance"):
         trend_sum([own], "greater")
+
+
+@settings(max_examples=200)
+@given(st.lists(st.lists(st.integers(0, 25), min_size=2, max_size=40), min_size=3, max_size=4))
+@example([[0] * 12, [0] * 12, [1] * 12])
+def test_without_small_ties_variances_are_at_least_those_with_them(groups: list[list[int]]) -> None:
+    sizes = np.array([float(len(group)) for group in groups])
+    tied = tied_people([np.sort(np.array(group, dtype=float)) for group in groups])
+    for k in (2, 5, 10):
+        assert rank_variance(tied, k=k) >= rank_variance(tied, k=1) == rank_variance(tied)
+        assert trend_variance(sizes, tied, k=k) >= trend_variance(sizes, tied, k=1)
+        assert trend_variance(sizes, tied, k=1) == trend_variance(sizes, tied)
+    untied = np.ones(int(tied.sum()))
+    if len(tied) > 1:
+        assert rank_variance(tied, k=1000) == rank_variance(untied)
+        assert trend_variance(sizes, tied, k=1000) == trend_variance(sizes, untied)
+
+
+def test_a_center_without_variation_adds_nothing() -> None:
+    random = np.random.default_rng(1)
+    center = ranks([random.normal(shift, 1, 12) for shift in (0, 0.5, 1)])
+    tied = ranks([np.ones(10), np.ones(12), np.ones(14)])
+    for test in (trend_weighted, trend_sum, trend_fisher):
+        alone, with_tied = test([center], "greater"), test([center, tied], "greater")
+        assert (with_tied.statistic, with_tied.df) == (alone.statistic, alone.df)
+        assert with_tied.log_p == alone.log_p
+        assert with_tied.note == "all values are tied in 1 of 2 centers"

@@ -194,3 +194,15 @@ def test_what_makes_no_sense_is_an_error() -> None:
         GroupRankStatistics(np.ones(3), np.zeros((2, 2)), 1.0)
     with pytest.raises(ValueError, match="at least one center"):
         kruskal_weighted([])
+
+
+def test_a_center_without_variation_adds_nothing() -> None:
+    random = np.random.default_rng(1)
+    center = ranks([random.normal(shift, 1, 12) for shift in (0, 0.5, 1)])
+    tied = ranks([np.ones(10), np.ones(12), np.ones(14)])
+    for test in (kruskal_weighted, kruskal_sum, kruskal_fisher):
+        alone, with_tied = test([center]), test([center, tied])
+        assert with_tied.statistic == pytest.approx(alone.statistic, rel=1e-12)
+        assert with_tied.df == alone.df == 2
+        assert with_tied.log_p == pytest.approx(alone.log_p, rel=1e-12)
+        assert with_tied.note == "all values are tied in 1 of 2 centers"

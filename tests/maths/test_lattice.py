@@ -5,14 +5,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.draws import evenly
 from unpooled.maths.cutting import lattice_table
 from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.open_cells import OpenScale
-from unpooled.maths.telling import telling_cells
+from unpooled.maths.telling import is_rounded, rounded, telling_cells, units
 
 VALUES = st.lists(st.floats(-50, 50, allow_nan=False), min_size=20, max_size=150)
 
@@ -52,18 +52,82 @@ def test_people_are_told_apart_wherever_a_point_leaves_k_on_both_sides(
 def test_moments_are_rounded_and_near_the_true_ones(values: list[float]) -> None:
     x = np.sort(values)
     table = lattice_table(x, Lattice(1.0), 5, evenly)
+    assert is_rounded(table.edges, Lattice(1.0), table.counts, table.means, table.sds)
     limits = np.concatenate(([-np.inf], table.edges, [np.inf]))
     scale = OpenScale.of(limits, 1.0)
-    units = np.where(np.isnan(scale.unit), np.diff(limits), 1 / 5)
+    parts = np.where(np.isnan(scale.unit), np.diff(limits), 1 / 5) / 200
+    own = units(table.edges, Lattice(1.0), table.counts, table.sds)
     ends = np.cumsum(table.counts)
-    for i, unit in enumerate(units.tolist()):
+    for i, part in enumerate(parts.tolist()):
         cell = x[ends[i] - table.counts[i] : ends[i]]
         if table.sds[i] != 0:
             cell = scale.at(i).forth(cell)
-        if len(units) > 1 and not math.isnan(table.means[i]):
-            assert abs(table.means[i] - cell.mean()) <= unit / 400 + 1e-9
-        if len(units) > 1 and not math.isnan(table.sds[i]):
-            assert abs(table.sds[i] - cell.std()) <= unit / 400 + 1e-9
+        if len(parts) > 1 and table.sds[i] != 0 and not math.isnan(table.means[i]):
+            assert own.mean[i] >= part * (1 - 1e-9)
+            assert abs(table.means[i] - cell.mean()) <= own.mean[i] / 2 + 1e-9
+        if len(parts) > 1 and table.sds[i] > 0:
+            error = table.sds[i] / math.sqrt(len(cell) - 1)
+            assert own.mean[i] >= error / 20 * (1 - 1e-8)
+            assert own.sd[i] >= max(part, error / math.sqrt(2) / 20) * (1 - 1e-8)
+            assert abs(table.sds[i] - cell.std()) <= own.sd[i] + 1e-9
+
+
+CELLS = st.tuples(
+    st.integers(3, 200),
+    st.one_of(st.just(math.nan), st.floats(0, 1), st.floats(0, 1e-3)),
+    st.one_of(st.just(math.nan), st.floats(0, 0.5), st.floats(0, 1e-3)),
+)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.floats(0.05, 50), min_size=1, max_size=6),
+    st.lists(CELLS, min_size=7, max_size=7),
+    st.floats(-1e9, 1e9),
+    st.sampled_from([1e-3, 0.1, 1.0, 50.0]),
+    st.sampled_from([(-math.inf, math.inf), (-3e9, math.inf), (-3e9, 3e9)]),
+)
+def test_rounded_moments_of_any_cells_stay_when_rounded_again(
+    widths: list[float],
+    cells: list[tuple[int, float, float]],
+    offset: float,
+    step: float,
+    limits: tuple[float, float],
+) -> None:
+    edges = offset + step * np.cumsum(widths)
+    if not np.all(np.diff(edges) > 0):
+        return
+    lattice = Lattice(step, lower=limits[0], upper=limits[1])
+    counts = np.array([n for n, _, _ in cells[: len(edges) + 1]])
+    low, high = lattice.mean_limits(edges)
+    shares = np.array([[share, spread] for _, share, spread in cells[: len(edges) + 1]]).T
+    means, sds = low + (high - low) * shares[0], (high - low) * shares[1]
+    told = rounded(edges, lattice, counts, means, sds)
+    assert is_rounded(edges, lattice, counts, *told)
+    own = units(edges, lattice, counts, told[1])
+    assert np.all(np.isnan(told[0]) | (low - own.mean <= told[0]) & (told[0] <= high))
+    spread = told[1] > 0
+    error = told[1] / np.sqrt(counts - 1)
+    assert np.all((own.mean >= error / 20 * (1 - 1e-8))[spread])
+    assert np.all((own.sd >= error / math.sqrt(2) / 20 * (1 - 1e-8))[spread])
+    more = told[0] + own.mean / 3
+    finer = ~np.isnan(more) & (more != told[0]) & (told[1] != 0)
+    finer &= own.mean > 8 * np.spacing(np.maximum(np.abs(told[0]), np.abs(own.start)))
+    for cell in np.flatnonzero(finer).tolist():
+        moved = np.where(np.arange(len(more)) == cell, more, told[0])
+        assert not is_rounded(edges, lattice, counts, moved, told[1])
+
+
+@pytest.mark.parametrize("n", [10, 40])
+def test_an_open_cell_of_few_people_tells_less(n: int) -> None:
+    x = np.sort(np.random.default_rng(2).standard_t(3, 10 * n))
+    edges = np.array([x[n], x[-n]]).round(1)
+    ends = np.searchsorted(x, edges, "right")
+    counts = np.diff(ends, prepend=0, append=len(x))
+    own = units(edges, Lattice(0.1), counts, np.array([0.15, np.nan, np.nan]))
+    assert own.mean[0] == pytest.approx({10: 0.005, 40: 0.002}[n])
+    assert own.mean[2] == pytest.approx({10: 0.005, 40: 0.005}[n])
+    assert own.sd[0] == pytest.approx({10: 0.002, 40: 0.001}[n])
 
 
 def test_fewer_than_2k_people_are_refused() -> None:

@@ -26,6 +26,7 @@ from unpooled.maths.mann_whitney import (
 
 ALTERNATIVES: tuple[Alternative, ...] = ("two-sided", "greater", "less")
 CENTER_TESTS = (sum_test, weighted_test, fisher_test)
+GROUPS = st.lists(st.integers(-4, 30), min_size=2, max_size=60)
 TIED = RankStatistics(n_x=12, n_y=15, u=0.0, variance=0.0, effect_variance=0.0)
 
 tied_values = st.lists(st.integers(-4, 4), min_size=1, max_size=12)
@@ -276,14 +277,11 @@ def test_one_cell_is_nothing_to_test_whatever_the_rounding() -> None:
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 def test_a_center_without_variation_adds_nothing(alternative: Alternative) -> None:
     center = statistics(np.arange(20), np.arange(5, 22))
-    for test in (sum_test, weighted_test):
+    for test in (sum_test, weighted_test, fisher_test):
         alone, with_tied = test([center], alternative), test([center, TIED], alternative)
         assert with_tied.statistic == alone.statistic
         assert with_tied.log_p == alone.log_p
         assert with_tied.note == "all values are tied in 1 of 2 centers"
-    p = fisher_test([center], alternative).p_value
-    expected = stats.combine_pvalues([p, 1.0], "fisher").pvalue
-    assert fisher_test([center, TIED], alternative).p_value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 6, 9, 40, 201])
@@ -349,3 +347,47 @@ def test_unknown_alternatives_and_no_centers_are_refused() -> None:
             test([], "two-sided")
     with pytest.raises(ValueError, match="alternative must be one of"):
         table_test([10], [10], sideways)
+
+
+@given(GROUPS, GROUPS, st.integers(2, 20))
+def test_without_small_ties_variances_are_at_least_those_with_them(
+    x: list[int], y: list[int], k: int
+) -> None:
+    all_ties, large = (rank_statistics(ascending(x), ascending(y), k=own) for own in (1, k))
+    assert all_ties == rank_statistics(ascending(x), ascending(y))
+    assert large.u == all_ties.u
+    assert large.variance >= all_ties.variance
+    assert large.effect_variance >= all_ties.effect_variance
+    people = len(x) + len(y)
+    untied = rank_statistics(ascending(x), ascending(y), k=people + 1).variance
+    assert untied == pytest.approx(len(x) * len(y) * (people + 1) / 3)
+    most = ((k - 1) ** 2 - 1) / (people**2 - 1)
+    assert large.variance <= all_ties.variance + (most + 1e-12) * untied
+
+
+@given(GROUPS, GROUPS)
+def test_a_tie_of_two_counts_for_k_2(x: list[int], y: list[int]) -> None:
+    assert rank_statistics(ascending(x), ascending(y), k=2) == statistics(x, y)
+
+
+@given(GROUPS, GROUPS, st.integers(2, 20))
+def test_how_many_share_a_value_does_not_show_below_k(x: list[int], y: list[int], k: int) -> None:
+    times, total = np.unique(x + y, return_counts=True)[1], len(x) + len(y)
+    ties = float(np.sum((times**3 - times)[times >= k])) / (total**3 - total)
+    expected = len(x) * len(y) * (total + 1) / 3 * (1 - ties)
+    found = rank_statistics(ascending(x), ascending(y), k=k).variance
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_effect_variance_without_small_ties_is_that_of_a_random_order() -> None:
+    random = np.random.default_rng(8)
+    x, y = random.integers(0, 12, 30), random.integers(2, 14, 40)
+    mean_of = np.mean(
+        [
+            statistics(x + 0.5 * random.random(30), y + 0.5 * random.random(40)).effect_variance
+            for _ in range(4000)
+        ]
+    )
+    found = rank_statistics(ascending(x), ascending(y), k=100).effect_variance
+    assert found > statistics(x, y).effect_variance
+    assert found == pytest.approx(mean_of, rel=0.01)

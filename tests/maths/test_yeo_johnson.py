@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from unpooled.maths.yeo_johnson import (
     DEFAULT_GRID,
     PowerMoments,
     YeoJohnsonFit,
+    are_moments_rounded,
     fit_grid,
     fit_likelihood,
     inverse,
@@ -209,6 +211,21 @@ def test_five_digits_cost_little(family: str, seed: int) -> None:
     allowed = 0.05 * standard_error(x, lam)
     assert abs(fit_grid(centers_of(x, digits=5)(DEFAULT_GRID)).lam - lam) < allowed
     assert abs(fit_likelihood(centers_of(x, digits=5)).lam - lam) < allowed
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30),
+    st.sampled_from([1e-6, 1.0, 1e6]),
+    st.integers(3, 6),
+)
+def test_rounded_moments_stay_when_rounded_again(
+    values: list[float], scale: float, digits: int
+) -> None:
+    told = round_moments(power_moments(scale * np.array(values), DEFAULT_GRID), digits)
+    assert are_moments_rounded(told, digits)
+    finer = replace(told, log_sum=told.log_sum + told.n * 10.0 ** -(digits + 1))
+    assert not are_moments_rounded(finer, digits)
 
 
 def test_rounding_to_significant_digits_is_found_out() -> None:

@@ -68,7 +68,7 @@ def mixed(
     network = Network(folder, tuple(FRAMES))
     network.make()
     FRAMES["Haifa"].write_csv(network.kit("Haifa") / "data.csv")
-    policy = "[policy]\nquantile_loss = true"
+    policy = '[policy]\nad_hoc = "free"\npaper_iteration = true'
     network.write_center("Haifa", 'data = "data.csv"', policy)
     FRAMES["Bern"].write_parquet(network.kit("Bern") / "data.parquet")
     network.write_center("Bern", 'data = "data.parquet"', policy)
@@ -79,7 +79,7 @@ def mixed(
         network.write_center(name, where, policy)
     data: dict[str, Any] = {name: network.kit("Haifa") / "data.csv" for name in ("Haifa",)}
     data |= {name: FRAMES[name] for name in ("Bern", "Porto", "Gent")}
-    twin = local_twin(network, data, folder / "twin", Policy(quantile_loss=True))
+    twin = local_twin(network, data, folder / "twin", Policy(ad_hoc="free", paper_iteration=True))
     try:
         network.start_all()
         yield network, twin
@@ -93,7 +93,8 @@ def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     """Three centers with files, for tests that end processes."""
     pytest.importorskip("nvflare", reason="nvflare is not installed")
     frames = {name: FRAMES[name] for name in ("Haifa", "Bern", "Porto")}
-    network = network_of_files(tmp_path_factory.mktemp("trio"), frames)
+    policy = '[policy]\nad_hoc = "free"\npaper_iteration = true'
+    network = network_of_files(tmp_path_factory.mktemp("trio"), frames, policy)
     try:
         network.start_all()
         yield network

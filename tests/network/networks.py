@@ -189,13 +189,13 @@ class Network:
             said.close()
 
 
-def network_of_files(folder: Path, frames: Mapping[str, pl.DataFrame]) -> Network:
+def network_of_files(folder: Path, frames: Mapping[str, pl.DataFrame], more: str = "") -> Network:
     """A network whose centers have CSV files; not started yet."""
     network = Network(folder, tuple(frames))
     network.make()
     for name, frame in frames.items():
         frame.write_csv(network.kit(name) / "data.csv")
-        network.write_center(name, 'data = "data.csv"')
+        network.write_center(name, 'data = "data.csv"', more)
     return network
 
 

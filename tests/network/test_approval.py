@@ -79,7 +79,7 @@ def test_the_steward_sees_the_exact_payload_before_it_leaves(
     assert f"{told.split()[0]} waits for the steward" in trio.running["Porto"].output.read_text()
     shown = [told.split("exact bytes:  ")[1].strip()]
     assert entries(kit) == before
-    assert "leaves now" in run("center", "approve", kit)
+    assert "leaves now" in run("center", "approve", kit, told.split()[0])
     told = wait_for_pending(kit, "moments of los", asked)
     shown.append(told.split("exact bytes:  ")[1].strip())
     assert len(entries(kit)) == len(before) + 1
@@ -127,7 +127,7 @@ def test_what_waits_outlasts_the_analysts_patience_and_a_restart(
     assert "age > 50" in told
     eventually(lambda: nobody_waits(kit))
     assert len(entries(kit)) == before
-    assert "is asked again" in run("center", "approve", kit)
+    assert "is asked again" in run("center", "approve", kit, told.split()[0])
     assert len(entries(kit)) == before  # approval alone lets nothing out
 
     eventually(ask_and_wait)

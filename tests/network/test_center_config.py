@@ -96,6 +96,18 @@ def test_groups_leave_out_what_the_study_does_not_have() -> None:
         ('ledger = "Haifa.ledger"', "", "ledger"),
         ('name = "Haifa"', "name = 5", "name"),
         ('name = "Haifa"', 'name = "Haifa"\napproval = "maybe"', "maybe"),
+        (
+            'name = "Haifa"',
+            'name = "Haifa"\ntick = 0',
+            r"tick must lie in \(0, 60\] seconds, got 0",
+        ),
+        ('name = "Haifa"', 'name = "Haifa"\ntick = 61', "tick must lie in"),
+        ('name = "Haifa"', 'name = "Haifa"\ntick = nan', "tick must lie in"),
+        ("k = 5", "groupings = { los = [9, 3] }", r"cut points of los must ascend, got \[9.0, 3.0"),
+        ("k = 5", "groupings = { los = [nan] }", r"cut points of los must ascend, got \[nan"),
+        ("k = 5", 'variables = ["los"]\ngroupings = { sex = [] }', "sex may not be asked for"),
+        ("k = 5", 'ad_hoc = "everything"', "everything"),
+        ("k = 5", "refusals_a_day = 0", "refusals_a_day must be at least 1, got 0"),
         ("factor = 18.016", 'factor = 2\ncodes = { a = "b" }', "codes do not go"),
     ],
 )
@@ -116,13 +128,30 @@ def test_a_column_that_is_not_there_is_named(folder: Path) -> None:
         open_data(read_center(path), folder)
 
 
-@pytest.mark.parametrize("setting", ['variables = ["los", "wrad"]', 'person = "wrad"'])
+@pytest.mark.parametrize(
+    "setting", ['variables = ["los", "wrad"]', 'person = "wrad"', "groupings = { wrad = [] }"]
+)
 def test_a_policy_names_columns_that_are_there(folder: Path, setting: str) -> None:
     path = folder / "center.toml"
     path.write_text(CENTER.replace("k = 5", setting))
     with pytest.raises(InputError, match=r"policy: there is no column 'wrad'\. Hint: .* 'ward'"):
         open_center(read_center(path), folder)
     assert not (folder / "Haifa.ledger").exists()
+
+
+def test_only_numbers_have_cut_points(folder: Path) -> None:
+    path = folder / "center.toml"
+    path.write_text(
+        CENTER.replace("k = 5", "k = 5\ngroupings = { los = [7], sex = [], ward = [1] }")
+    )
+    with pytest.raises(InputError, match="policy: the column 'ward' has no numbers, so its group"):
+        open_center(read_center(path), folder)
+    path.write_text(CENTER.replace("k = 5", "k = 5\ngroupings = { los = [7], sex = [] }"))
+    center = open_center(read_center(path), folder)
+    question = SizesQuestion(variable="los", by="los", cuts=(7,))
+    answer = decode_answer(center.answer(encode(question)).payload)
+    assert "under 7" in str(answer.aggregate)
+    center.close()
 
 
 def test_numbers_are_coded_as_numbers() -> None:

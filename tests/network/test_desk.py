@@ -5,9 +5,12 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.network.networks import hospital
 from unpooled.center import Center
@@ -16,7 +19,7 @@ from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.data.sources import open_source
 from unpooled.errors import LedgerError
-from unpooled.links.flare.desk import DESK, HELD, Desk, ask_center, was_released
+from unpooled.links.flare.desk import DESK, HELD, Desk, ask_center, until_tick, was_released
 from unpooled.questions import SizesQuestion, encode
 
 QUESTION = encode(SizesQuestion(variable="los", by="arm"))
@@ -25,7 +28,7 @@ QUESTION = encode(SizesQuestion(variable="los", by="arm"))
 @pytest.fixture
 def center(monkeypatch: pytest.MonkeyPatch) -> Iterator[Center]:
     source = open_source(hospital(1, 30, 30))
-    center = Center("Haifa", source, Policy(), CenterKey.from_seed(1, "Haifa"))
+    center = Center("Haifa", source, Policy(ad_hoc="free"), CenterKey.from_seed(1, "Haifa"))
     desk = Desk(center)
     monkeypatch.setenv(DESK, desk.address)
     yield center
@@ -89,13 +92,82 @@ def test_the_result_filter_passes_releases_and_nothing_beside_them(center: Cente
         assert "rows" not in stopped
 
 
+@given(
+    elapsed=st.floats(0, 1000, allow_nan=False),
+    tick=st.floats(0.01, 60, allow_nan=False),
+)
+def test_whenever_an_answer_is_ready_it_leaves_at_a_multiple_of_the_tick(
+    elapsed: float, tick: float
+) -> None:
+    left = until_tick(elapsed, tick)
+    ticks = (elapsed + left) / tick
+    assert 0 <= left <= tick
+    assert ticks == pytest.approx(round(ticks), abs=1e-6)
+    assert ticks >= 1 - 1e-9
+
+
+def test_on_a_clock_of_its_own_an_answer_leaves_on_the_tick(
+    center: Center, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock goes on by what an answer takes, and by what the desk waits."""
+    now, left = [1000.0], list[float]()
+    answer = center.answer
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        left.append(now[0])
+
+    def working(seconds: float) -> Any:
+        def work(payload: bytes, ticket: str | None = None) -> Any:
+            now[0] += seconds
+            return answer(payload, ticket)
+
+        return work
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr("unpooled.links.flare.desk.time", clock)
+    for seconds in (0.001, 0.249, 0.251, 0.6):
+        came = now[0]
+        monkeypatch.setattr(center, "answer", working(seconds))
+        assert isinstance(ask(), bytes)
+        assert (left[-1] - came) / 0.25 == pytest.approx(1 + seconds // 0.25)
+    assert len(left) == 4
+
+
+def test_quick_and_slow_answers_and_failures_take_whole_ticks(
+    center: Center, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = center.answer
+
+    def taken(seconds: float, *, fails: bool = False) -> float:
+        def work(payload: bytes, ticket: str | None = None) -> Any:
+            time.sleep(seconds)
+            if fails:
+                raise LedgerError("no space left")
+            return answer(payload, ticket)
+
+        monkeypatch.setattr(center, "answer", work)
+        begin = time.monotonic()
+        assert (ask() is None) == fails
+        return time.monotonic() - begin
+
+    for seconds, ticks, fails in (
+        (0.0, 1, False),
+        (0.1, 1, False),
+        (0.3, 2, False),
+        (0.1, 1, True),
+    ):
+        least = min(taken(seconds, fails=fails) for _ in range(3))  # others use this computer too
+        assert ticks * 0.25 <= least < (ticks + 0.5) * 0.25
+
+
 @pytest.fixture
 def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of what waits for the steward of a center that asks him."""
     folder = tmp_path / "Haifa.pending"
     key, steward = CenterKey.from_seed(1, "Haifa"), Steward(folder)
     source = open_source(hospital(1, 30, 30))
-    center = Center("Haifa", source, Policy(), key, steward=steward)
+    center = Center("Haifa", source, Policy(ad_hoc="free"), key, steward=steward)
     desk = Desk(center, steward)
     monkeypatch.setenv(DESK, desk.address)
     yield folder
@@ -108,7 +180,9 @@ def test_word_of_waiting_comes_out_until_the_steward_has_decided(
 ) -> None:
     ticket = "a" * 32
     for _ in range(3):
+        begin = time.monotonic()
         assert ask(ticket) == HELD
+        assert time.monotonic() - begin >= 0.25
     (held,) = pending(asking)
     decide(asking, held, decision)
     if decision == "refused":

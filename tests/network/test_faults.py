@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,11 +24,10 @@ from tests.network.networks import (
     people,
     run,
 )
-from unpooled import Federation
+from unpooled import Federation, Policy
 from unpooled.center.ledger import Entry, read, verify
 from unpooled.errors import InputError, LinkError, MissingError
 from unpooled.questions import Reason
-from unpooled.results.quantiles import QuantilesResult
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 psutil = pytest.importorskip("psutil", reason="nvflare is not installed")
@@ -177,16 +176,23 @@ def test_a_chain_goes_on_without_a_center_that_is_killed_in_the_middle_of_it(
     eventually(lambda: everybody_answers(fed))
 
 
-def test_a_fit_begins_again_without_a_center_that_goes_missing_between_rounds(
-    trio: Network, fed: Federation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ask, rounds = link(fed).ask, 0
+ROUNDS: dict[bytes, Callable[[Federation], Any]] = {  # the last question of an analysis
+    b'"moments"': lambda fed: fed.describe("los", by="arm", groups=("a", "b")),
+    b'"powers"': lambda fed: fed.quantiles("los", [0.5], method="paper-grid"),
+}
 
-    def ask_late_in_the_second_round(question: bytes, centers: Sequence[str]) -> Any:
-        nonlocal rounds
-        rounds += b'"powers"' in question
-        if rounds != 2:
+
+@pytest.mark.parametrize("last", ROUNDS)
+def test_an_analysis_goes_on_as_if_a_center_that_goes_missing_in_it_had_never_been(
+    trio: Network, fed: Federation, monkeypatch: pytest.MonkeyPatch, last: bytes
+) -> None:
+    ask = link(fed).ask
+    late: list[bytes] = []
+
+    def ask_late_in_the_last_round(question: bytes, centers: Sequence[str]) -> Any:
+        if last not in question or late:
             return ask(question, centers)
+        late.append(question)
         link(fed).timeout = 3
         with halted(trio, "Porto"):
             try:
@@ -195,14 +201,18 @@ def test_a_fit_begins_again_without_a_center_that_goes_missing_between_rounds(
                 link(fed).timeout = PATIENT
 
     with monkeypatch.context() as patch:
-        patch.setattr(link(fed), "ask", ask_late_in_the_second_round)
-        result = fed.quantiles("los", [0.5], method="yj-likelihood")
+        patch.setattr(link(fed), "ask", ask_late_in_the_last_round)
+        result = ROUNDS[last](fed)
+    assert len(late) == 1
     without = Federation.local(
-        {name: trio.kit(name) / "data.csv" for name in ("Haifa", "Bern")}
-    ).quantiles("los", [0.5], method="yj-likelihood")
-    assert isinstance(result, QuantilesResult)
+        {name: trio.kit(name) / "data.csv" for name in ("Haifa", "Bern")},
+        policy=Policy(paper_iteration=True),
+    )
     assert [(r.center, r.reason) for r in result.refusals] == [("Porto", Reason.NO_ANSWER)]
-    assert result.to_dict()["quantiles"] == without.to_dict()["quantiles"]
+    expected = ROUNDS[last](without).to_dict()
+    parts = expected.keys() & {"groups", "centers", "quantiles"}
+    assert parts
+    assert {part: result.to_dict()[part] for part in parts} == {p: expected[p] for p in parts}
 
 
 def test_nothing_leaves_that_is_not_recorded(trio: Network, fed: Federation) -> None:
@@ -226,7 +236,7 @@ def test_a_database_that_is_stopped_is_named_by_a_center_that_starts(
     load(server.get_uri(), "stays", FRAMES["Porto"])
     toml = trio.kit("Porto") / "center.toml"
     from_file = toml.read_text()
-    query = "SELECT los, arm, age FROM stays"
+    query = "SELECT los, arm, age, months, died FROM stays"
     where = f'[postgres]\nconnection = "{server.get_uri()}"\nquery = "{query}"'
     trio.write_center("Porto", where)
     try:

@@ -2,7 +2,9 @@
 
 import json
 import socket
+import ssl
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from tests.network.networks import Network, run
 from unpooled import Federation
+from unpooled.center.config import read_center
 from unpooled.errors import InputError, LinkError
 from unpooled.kits import read_federation, read_kit
 
@@ -43,8 +46,22 @@ def test_everybody_gets_a_kit_of_his_own(network: Network) -> None:
     for path in (network.folder / "kits").rglob("*.key"):
         assert path.stat().st_mode & 0o077 == 0
     authority = network.folder / "kits" / "authority"
-    assert authority.stat().st_mode & 0o077 == 0
+    assert any("PRIVATE KEY" in path.read_text() for path in authority.rglob("*.json"))
+    for path in (authority, *authority.rglob("*")):
+        assert path.stat().st_mode & 0o077 == 0, path
     assert not list((network.folder / "kits").rglob("*.sh"))
+
+
+def test_a_new_centers_policy_is_the_careful_one(network: Network) -> None:
+    file = network.kit("Haifa") / "center.toml"
+    policy = read_center(file).policy
+    assert (policy.k, policy.ad_hoc, policy.groupings) == (10, "groupings", None)
+    assert policy.refusals_a_day == 200
+    text, example = file.read_text(), "# groupings = "
+    assert text.count(example) == 1
+    declared = file.with_name("declared.toml")
+    declared.write_text(text.replace(example, "groupings = "))
+    assert read_center(declared).policy.groupings == {"sex": (), "arm": (), "age": (65,)}
 
 
 @pytest.mark.parametrize("name", ["Haifa", "Bern"])
@@ -157,6 +174,99 @@ def test_a_certificate_that_ends_is_told_in_time(
         run_coordinator(network.kit("coordinator"), print)
     with pytest.raises(LinkError, match="expired on"):
         Federation.connect(network.toml)
+
+
+@pytest.mark.parametrize("days", [10, 700])
+def test_all_certificates_end_with_the_authority(tmp_path: Path, days: int) -> None:
+    pytest.importorskip("nvflare", reason="nvflare is not installed")
+    from unpooled.links.flare import certificates
+    from unpooled.links.flare.provision import make_kits
+
+    file = tmp_path / "federation.toml"
+    file.write_text(f"days = {days}{FEDERATION}")
+    made = make_kits(file)
+    assert len(made) == 4
+    for kit in made:
+        role = {"Haifa": "center", "Bern": "center"}.get(kit.name, kit.name)
+        until = certificates.read_certificate(kit, role).until
+        assert abs(until - datetime.now(UTC) - timedelta(days=days)) < timedelta(hours=1)
+
+
+def test_a_slow_clock_is_told_from_a_stranger(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unpooled.links.flare import certificates
+    from unpooled.links.flare.check import check_center
+    from unpooled.links.flare.running import run_center
+
+    kit = network.kit("Haifa")
+    real = datetime.now(UTC)
+    monkeypatch.setattr(certificates, "now", lambda: real - timedelta(hours=1))
+    told = next(str(f) for f in check_center(kit) if f.topic == "certificate")
+    assert told.startswith("WRONG  certificate: it is valid from ")
+    assert "and this computer's clock says" in told
+    assert "Hint: set the clock" in told
+    with pytest.raises(LinkError, match="Hint: set the clock"):
+        run_center(kit, None, print)
+    with pytest.raises(LinkError, match="Hint: set the clock"):
+        Federation.connect(network.toml)
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "told"),
+    [
+        (1, 2, "is not valid yet: the clocks of the two computers differ"),
+        (-2, -1, "has expired: the coordinator needs a new kit"),
+    ],
+)
+def test_check_says_when_the_coordinators_certificate_has_other_dates(
+    network: Network, tmp_path: Path, begins: int, ends: int, told: str
+) -> None:
+    from unpooled.links.flare.check import check_center
+
+    kit = network.kit("Haifa")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate_of_authority(network, tmp_path, begins, ends))
+    with socket.create_server(("localhost", read_kit(kit, "center").port)) as coordinator:
+
+        def attend() -> None:
+            with suppress(OSError):
+                context.wrap_socket(coordinator.accept()[0], server_side=True).close()
+
+        threading.Thread(target=attend, daemon=True).start()
+        found = next(f for f in check_center(kit) if f.topic == "coordinator")
+    assert not found.good
+    assert told in found.words
+
+
+def certificate_of_authority(network: Network, folder: Path, begins: int, ends: int) -> Path:
+    """A certificate of the federation's own authority, valid between these hours from now."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    state = network.folder / "kits" / "authority" / "trial" / "state" / "cert.json"
+    kept = json.loads(state.read_text())
+    root = x509.load_pem_x509_certificate(kept["root_cert"].encode())
+    signs = serialization.load_pem_private_key(kept["root_pri_key"].encode(), None)
+    own = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "coordinator")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(root.subject)
+        .public_key(own.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now + timedelta(hours=begins))
+        .not_valid_after(now + timedelta(hours=ends))
+        .sign(signs, hashes.SHA256())  # type: ignore[arg-type]
+    )
+    pem = serialization.Encoding.PEM
+    key = own.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path = folder / "coordinator.pem"
+    path.write_bytes(key + made.public_bytes(pem))
+    return path
 
 
 def test_check_knows_the_coordinator_from_whoever_else_answers(network: Network) -> None:

@@ -1,10 +1,14 @@
 """A center's rows from PostgreSQL: the same as from a file, read-only, and past one batch."""
 
 from datetime import date, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from unpooled.center.config import open_data, read_center
+from unpooled.center.fingerprint import people_fingerprint
+from unpooled.center.freeze import freeze_rows, use_freeze
 from unpooled.data.postgres import Postgres, open_postgres
 from unpooled.errors import SourceError
 
@@ -55,3 +59,24 @@ def test_many_rows_arrive_in_batches(postgres: str) -> None:
     read = source.fetch(f"SELECT x, y FROM {source.relation} ORDER BY x")
     assert len(read["x"]) == 120_000
     assert np.allclose(read["y"], np.sin(read["x"]))
+
+
+def test_a_query_is_frozen_as_it_was_read(postgres: str, tmp_path: Path) -> None:
+    execute(
+        postgres,
+        "CREATE TABLE stays (id integer, los float8, seen timestamptz, ward text)",
+        "INSERT INTO stays SELECT i, i / 7.0, now(), 'w' || i % 3 FROM generate_series(1, 50) AS i",
+    )
+    config = tmp_path / "center.toml"
+    config.write_text(
+        'name = "Haifa"\nledger = "Haifa.ledger"\n\n[postgres]\n'
+        f'connection = "{postgres}"\nquery = "SELECT * FROM stays ORDER BY id DESC"\n'
+    )
+    center = read_center(config)
+    before = people_fingerprint(open_data(center, tmp_path), center.policy)
+    freeze = freeze_rows(config, date(2026, 11, 18))
+    use_freeze(config, freeze)
+    execute(postgres, "DELETE FROM stays WHERE id = 7")
+    center = read_center(config)
+    assert center.postgres is None
+    assert people_fingerprint(open_data(center, tmp_path), center.policy) == before

@@ -5,6 +5,7 @@ has the strongest role there is: what refuses here are the centers.
 """
 
 import json
+import os
 import shutil
 import time
 import zipfile
@@ -17,15 +18,15 @@ import pytest
 
 from tests.network.networks import Network, hospital, network_of_files, run
 from unpooled import Federation
-from unpooled.errors import LinkError, MissingError, RefusedError
+from unpooled.errors import LinkError, MissingError, UnpooledError
 from unpooled.kits import read_federation
 from unpooled.links.flare import lockdown
-from unpooled.questions import Moments, MomentsQuestion, Reason
+from unpooled.questions import MomentsQuestion, Reason, decode_answer, encode
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 
 PLANTED = ("Zacharias-Quux", "Oddity", "8675309.25")
-TRACES = ("unpooled/center.py", "unpooled/sources.py", "duckdb", "data.parquet", "Parquet")
+TRACES = ("unpooled/center/", "unpooled/data/", "duckdb", "data.parquet", "Parquet")
 
 ROGUE = """
 import sys
@@ -54,9 +55,10 @@ def planted(frame: pl.DataFrame) -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     frames = {"Haifa": planted(hospital(1, 80, 70)), "Bern": planted(hospital(2, 60, 50))}
-    network = network_of_files(tmp_path_factory.mktemp("rogue"), frames)
+    policy = '[policy]\nad_hoc = "free"'
+    network = network_of_files(tmp_path_factory.mktemp("rogue"), frames, policy)
     frames["Haifa"].write_parquet(network.kit("Haifa") / "data.parquet")
-    network.write_center("Haifa", 'data = "data.parquet"')
+    network.write_center("Haifa", 'data = "data.parquet"', policy)
     make_boss(network)
     script = network.folder / "rogue.py"
     script.write_text(ROGUE)
@@ -187,13 +189,17 @@ def assert_refused(act: Any) -> None:
 
 
 def test_a_policy_cannot_be_weakened_from_outside(network: Network) -> None:
+    question = encode(MomentsQuestion(variable="los", by="arm"))
     with Federation.connect(network.toml, timeout=120) as fed:
-        for k in (9, 3):
-            with pytest.raises(RefusedError, match="K of at least 10"):
-                fed.describe("los", by="arm", k=k)
-        round_ = fed._coordinator.ask(MomentsQuestion(variable="los", k=1), Moments)  # not checked
-        assert {refusal.reason for _, refusal in round_.refusals} == {Reason.K_BELOW_POLICY}
-        assert not round_.aggregates
+        for looser in (b'"k":1', b'"k":60', b'"policy":{"k":1}', b'"ad_hoc":"free"'):
+            forged = question[:-1] + b"," + looser + b"}"
+            answers = fed._coordinator.link.ask(forged, network.centers)
+            for payload in answers.values():
+                assert isinstance(payload, bytes)
+                answer = decode_answer(payload)
+                assert (answer.k, answer.aggregate) == (10, None)
+                assert [r.reason for r in answer.refusals] == [Reason.UNREADABLE_QUESTION]
+        assert {group.group for group in fed.describe("los", by="arm").groups} == {"a", "b"}
         assert all(b'"k":10' in received.payload for received in fed.releases)
 
 
@@ -206,7 +212,7 @@ def loosen(folder: Path, file: str, change: Callable[[dict[str, Any]], None]) ->
 
 
 CLIENT = "app/config/config_fed_client.json"
-POLICY = {"k": 1, "policy": {"k": 1, "quantile_loss": True}}
+POLICY = {"k": 1, "policy": {"k": 1, "paper_iteration": True}}
 LOOSER: dict[str, tuple[str, Callable[[dict[str, Any]], None]]] = {
     "a policy": (CLIENT, lambda c: c["executors"][0]["executor"].update(args=POLICY)),
     "a filter": (
@@ -275,14 +281,17 @@ def test_nothing_planted_is_in_what_the_coordinator_has(network: Network) -> Non
         fed.describe("los", by="arm")
         fed.table("los", by="arm", groups=("a", "b"))
         fed.compare("los", by="arm", groups=("a", "b"), method="all")
-        for wrong in ("name", "nothing"):
-            with pytest.raises(Exception, match=wrong):
+        for wrong, told in (
+            ("name", "would-isolate"),
+            ("nothing", "no center has a variable 'nothing'"),
+        ):
+            with pytest.raises(UnpooledError, match=told):
                 fed.describe(wrong)
-        with pytest.raises(Exception, match="condition"):
+        with pytest.raises(UnpooledError, match="the condition does not fit"):
             fed.describe("los", where="name > 5")
         break_data(network.kit("Haifa") / "data.parquet")
         with pytest.raises(MissingError, match="Haifa: the center could not answer"):
-            fed.describe("los", where="age < 80")
+            fed.describe("months", where="died == 1")
     log = network.kit("Haifa") / "center.log"
     assert "Traceback" in log.read_text()  # it is told at the center
     assert log.stat().st_mode & 0o077 == 0
@@ -297,8 +306,13 @@ def test_nothing_planted_is_in_what_the_coordinator_has(network: Network) -> Non
 
 
 def break_data(path: Path) -> None:
-    """Make the next question fail at the center, with a trace of its own code."""
-    path.write_bytes(path.read_bytes()[:200] + b"Zacharias-Quux" * 50)
+    """Make the next question fail at the center, with a trace of its own code.
+
+    Size and date stay: of a file that was written the center says so at once.
+    """
+    status, planted = path.stat(), b"Zacharias-Quux" * path.stat().st_size
+    path.write_bytes((path.read_bytes()[:200] + planted)[: status.st_size])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def contents(path: Path) -> Iterator[bytes]:

@@ -1,26 +1,77 @@
 """An attacker who solves everything that was told as linear equations about single people."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
+from unpooled.maths.arrays import FloatArray
 
-def fewest_people(told: Sequence[npt.NDArray[np.bool_]], k: int) -> int:
+Labels = npt.NDArray[np.int64]
+People = npt.NDArray[np.bool_]
+
+_ALL = 1 - 1e-9  # of a vector's length, but for rounding
+
+
+def fewest_people(told: Sequence[People], k: int) -> int:
     """Of how few people some number that follows from the told ones speaks; k if of k or more.
 
     A combination of told sets that is zero on everybody but a few people is a number about those
-    few. There is one exactly if the sets, without these people, depend on each other more.
+    few. Where there is one, the projection to what is told leaves a vector about them as it is.
     """
-    rows = np.unique(np.array([people for people in told if people.any()]), axis=0).astype(float)
+    return fewest_of_sums([people.astype(float) for people in told], k)
+
+
+def fewest_of_sums(told: Sequence[FloatArray], k: int) -> int:
+    """The same where people count with weights, such as their values or the squares of these."""
+    some = [row for row in told if row.any()]
+    if not some:
+        return k
+    rows = np.unique(np.array(some), axis=0)
+    rows = rows / np.linalg.norm(rows, axis=1)[:, None]
     columns, weights = np.unique(rows, axis=1, return_counts=True)
-    rank = np.linalg.matrix_rank(columns)
+    _, lengths, basis = np.linalg.svd(columns, full_matrices=False)
+    basis = basis[lengths > 1e-9 * lengths[0]]
+    kept = basis.T @ basis
     small = np.flatnonzero(weights < k)
     for size in range(1, k):
         for few in combinations(small, size):
-            if weights[list(few)].sum() < k:
-                rest = np.delete(columns, few, axis=1)
-                if not rest.size or np.linalg.matrix_rank(rest) < rank:
-                    return int(weights[list(few)].sum())
+            if (
+                weights[list(few)].sum() < k
+                and np.linalg.eigvalsh(kept[np.ix_(few, few)])[-1] > _ALL
+            ):
+                return int(weights[list(few)].sum())
     return k
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an answer counts: each person's label, 0 for nobody spoken of.
+
+    `variable` is the one whose values, or lack of them, choose the labels; None where words do.
+    """
+
+    labels: Labels
+    variable: str | None = None
+
+    def sets(self) -> list[People]:
+        """The people of each label."""
+        return [self.labels == label for label in range(1, int(self.labels.max(initial=0)) + 1)]
+
+
+def claims(told: Sequence[Told], k: int) -> dict[str | None, int]:
+    """Beside which variables some number about fewer than k people follows, and about how many.
+
+    Sets that words choose are combined over the whole center (None), and beside all that was told
+    in cells of each variable by itself.
+    """
+    words = [people for one in told if one.variable is None for people in one.sets()]
+    found: dict[str | None, int] = {}
+    for variable in (None, *sorted({one.variable for one in told if one.variable is not None})):
+        own = [people for one in told if one.variable == variable for people in one.sets()]
+        fewest = fewest_people(words if variable is None else [*words, *own], k)
+        if fewest < k:
+            found[variable] = fewest
+    return found

@@ -1,6 +1,6 @@
-"""Several tables of the same people, with other groups, edges or K, subtracted from each other."""
+"""Several tables of the same people, by other groups, edges or bins, minus each other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.privacy.linear_attack import fewest_people
+from tests.privacy.overheard import Overheard, overheard
 from unpooled.center import Center
 from unpooled.center.keys import CenterKey
-from unpooled.center.memory.memory import Memory
-from unpooled.center.memory.proposal import Proposal
-from unpooled.center.memory.speaking import cells_told
+from unpooled.center.memory import Memory
 from unpooled.center.policy import Policy
 from unpooled.data.sources import open_source
-from unpooled.maths.arrays import BoolArray, FloatArray
+from unpooled.maths.arrays import FloatArray
 from unpooled.questions import (
     AboutPeople,
-    Answer,
     JoinQuestion,
     LatticeQuestion,
     MomentsQuestion,
@@ -35,29 +33,7 @@ from unpooled.questions import (
 
 def open_center(rows: pl.DataFrame, k: int) -> Center:
     key = CenterKey.from_seed(1, "Porto")
-    return Center("Porto", open_source(rows), Policy(k=k, moments="all"), key)
-
-
-class Told:
-    """All that a center told, as sets of people: groups, cells of tables, people without values."""
-
-    def __init__(self, values: FloatArray) -> None:
-        self.values = values
-        self.sets: list[BoolArray] = []
-
-    def add(self, proposal: Proposal, question: AboutPeople, answer: Answer) -> None:
-        assert answer.aggregate is not None
-        self.sets += [*proposal.people.values(), *proposal.missing.values()]
-        for group, told in cells_told(answer.aggregate, question).items():
-            parts, tables = proposal.parts[group], [cells.edges for cells in told]
-            if len(tables) == 1:
-                cell = np.searchsorted(tables[0], self.values)
-                everyone = proposal.people[group]
-                self.sets += [everyone & (cell == c) for c in range(len(tables[0]) + 1)]
-                continue
-            for part, edges in zip(parts, tables, strict=True):
-                cell = np.searchsorted(edges, self.values)
-                self.sets += [part.people & (cell == c) for c in range(len(edges) + 1)]
+    return Center("Porto", open_source(rows), Policy(ad_hoc="free", k=k, moments="all"), key)
 
 
 def hospital(seed: int, size: int, levels: int) -> pl.DataFrame:
@@ -96,7 +72,6 @@ def questions(draw: st.DrawFn) -> AboutPeople:
         "by": by,
         "groups": groups or None,
         "where": draw(st.sampled_from(WHERE)),
-        "k": draw(st.sampled_from([None, None, 4])),
     }
     if by == "arm" and groups and draw(st.integers(0, 4)) == 0:
         return RanksQuestion(**fields)
@@ -109,23 +84,20 @@ def fewest_after(
 ) -> int:
     """Of how few people some number speaks that follows from all answers together."""
     center = open_center(rows, k)
-    told = Told(rows["v"].fill_null(np.nan).to_numpy())
-    proposals: list[Proposal] = []
-    remember = Memory.remember
-    with pytest.MonkeyPatch.context() as patch:
-
-        def spy(memory: Memory, proposal: Proposal) -> None:
-            proposals.append(proposal)
-            if not forgets:
-                remember(memory, proposal)
-
-        patch.setattr(Memory, "remember", spy)
+    with pytest.MonkeyPatch.context() as patch, overheard() as told:
+        if forgets:
+            patch.setattr(Memory, "remember", lambda *_: None)
+            patch.setattr(Center, "_nearest", lambda *_: [])
         for question in asked:
             answer = decode_answer(center.answer(encode(question)).payload)
             assert Reason.FAILED not in [refusal.reason for refusal in answer.refusals], question
-            if answer.aggregate is not None:
-                told.add(proposals[-1], question, answer)
-    return fewest_people(told.sets, k) if told.sets else k
+    return min(fewest_people([row > 0 for row in rows], k) for rows in counts(told))
+
+
+def counts(told: Overheard) -> Iterator[list[FloatArray]]:
+    """The numbers of people among what was told: each person is in one or not."""
+    for _, equations in told.equations():
+        yield [row for row in equations if np.isin(row, (0, 1)).all()]
 
 
 def test_what_follows_from_the_rest_of_parted_people_is_not_forgotten() -> None:
@@ -174,9 +146,9 @@ ATTACKS: dict[str, list[AboutPeople]] = {
         TableQuestion(variable="v"),
         LatticeQuestion(variable="v"),
     ],
-    "K raised by one": [
+    "room for fewer bins": [
         TableQuestion(variable="v"),
-        TableQuestion(variable="v", k=4),
+        TableQuestion(variable="v", room=7),
     ],
     "other edges to join": [
         JoinQuestion(variable="v", edges=(1.5, 3.5)),

@@ -1,26 +1,22 @@
-"""Attacks on what quantile methods release: the loss recovers values, moments must not."""
+"""Attacks on the paper's own iteration: moments at many λ, and the loss that no center tells."""
 
-import msgspec
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
 
+from tests.privacy.taken_out import anything_goes, exact_numbers
 from unpooled.center import Center
 from unpooled.center.keys import CenterKey
-from unpooled.center.memory import proposal
 from unpooled.center.policy import Policy
 from unpooled.data.sources import open_source
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.yeo_johnson import power_moments
-from unpooled.questions import (
-    Losses,
-    LossQuestion,
-    Powers,
-    PowersQuestion,
-    Reason,
-    decode_answer,
-    encode,
-)
+from unpooled.questions import Powers, PowersQuestion, Reason, Refusal, decode_answer, encode
+from unpooled.questions.powers import GRID, NUMBERS
+
+PAPER = Policy(ad_hoc="free", paper_iteration=True)
 
 
 def center(values: FloatArray, policy: Policy) -> Center:
@@ -28,59 +24,49 @@ def center(values: FloatArray, policy: Policy) -> Center:
     return Center("Haifa", source, policy, CenterKey.from_seed(1, "Haifa"))
 
 
-def recovered(haifa: Center, low: float, high: float) -> list[float]:
-    """Every value of a center: the loss at p = ½ bends at each, so halve until it is found."""
-
-    def below(points: list[float]) -> list[float]:
-        question = LossQuestion(variable="v", points=tuple(points), p=(0.5,) * len(points))
-        aggregate = decode_answer(haifa.answer(encode(question)).payload).aggregate
-        if not isinstance(aggregate, Losses):
-            return []
-        return list(aggregate.groups[0].at_most)
-
-    found: list[float] = []
-    ranges = [(low, high)]
-    while ranges:
-        middles = [(a + b) / 2 for a, b in ranges]
-        counts = below([p for a, b in ranges for p in (a, (a + b) / 2, b)])
-        if not counts:
-            return []
-        halves = []
-        for i, ((a, b), middle) in enumerate(zip(ranges, middles, strict=True)):
-            left, mid, right = counts[3 * i : 3 * i + 3]
-            for lo, hi, people in ((a, middle, mid - left), (middle, b, right - mid)):
-                if people and hi - lo < 1e-9:
-                    found += [(lo + hi) / 2] * int(people)
-                elif people:
-                    halves.append((lo, hi))
-        ranges = halves
-    return sorted(found)
+def test_no_powers_are_told_by_default() -> None:
+    question = encode(PowersQuestion(variable="v", lambdas=(0.0, 1.0)))
+    said = decode_answer(center(np.arange(300.0), Policy(ad_hoc="free")).answer(question).payload)
+    assert said.aggregate is None
+    assert [refusal.reason for refusal in said.refusals] == [Reason.NOT_ALLOWED]
 
 
-def test_the_loss_recovers_every_value_where_it_is_on_and_nothing_where_it_is_off() -> None:
-    values = np.sort(np.random.default_rng(3).gamma(4, 1, 30))
-    assert recovered(center(values, Policy()), 0, 40) == []
-    got_out = recovered(center(values, Policy(quantile_loss=True)), 0, 40)
-    assert got_out == pytest.approx(values.tolist(), abs=1e-8)
+def test_no_center_tells_a_loss() -> None:
+    """At p = ½ it bends at each value, so that halving finds all of them: nobody may ask for it."""
+    asked = b'{"ask":"loss","variable":"v","points":[1.0],"p":[0.5]}'
+    for policy in (PAPER, Policy(ad_hoc="free")):
+        said = decode_answer(center(np.arange(300.0), policy).answer(asked).payload)
+        assert said.aggregate is None
+        assert said.refusals == (Refusal(reason=Reason.UNREADABLE_QUESTION),)
 
 
 @pytest.mark.parametrize(
-    ("lambdas", "reason"),
+    "lambdas",
     [
-        ((0.0,) * 8, Reason.NOT_ALLOWED),
-        ((-1.5,), Reason.NOT_ALLOWED),
-        ((40.0,), Reason.NOT_ALLOWED),  # a huge power is the maximum
-        (tuple(np.linspace(-1, 2, 7).tolist()), Reason.TOO_MANY_POWERS),
+        (0.0, 0.3),
+        (-1.5,),
+        (40.0,),  # a huge power is the maximum
+        tuple(np.linspace(-1, 2, 70).tolist()),
+        (),
     ],
 )
-def test_powers_that_would_isolate_people_are_refused(
-    lambdas: tuple[float, ...], reason: Reason
-) -> None:
-    haifa = center(np.arange(29.0), Policy())
+def test_powers_beside_the_grid_are_refused(lambdas: tuple[float, ...]) -> None:
+    haifa = center(np.arange(300.0), PAPER)
     question = PowersQuestion(variable="v", lambdas=lambdas)
     answer = decode_answer(haifa.answer(encode(question)).payload)
     assert answer.aggregate is None
-    assert [refusal.reason for refusal in answer.refusals] == [reason]
+    assert answer.refusals == (Refusal(reason=Reason.NOT_ALLOWED),)
+
+
+@pytest.mark.parametrize("lambdas", [GRID[:1], GRID])
+def test_powers_of_too_few_people_are_refused(lambdas: tuple[float, ...]) -> None:
+    """Two people for each number of the grid, however few of them are named."""
+    question = PowersQuestion(variable="v", lambdas=lambdas)
+    refused = decode_answer(center(np.arange(29.0), PAPER).answer(encode(question)).payload)
+    assert refused.aggregate is None
+    assert refused.refusals == (Refusal(reason=Reason.TOO_SMALL, limit=2 * NUMBERS),)
+    told = decode_answer(center(np.arange(30.0), PAPER).answer(encode(question)).payload)
+    assert isinstance(told.aggregate, Powers)
 
 
 def test_a_huge_power_would_give_the_maximum_away() -> None:
@@ -90,29 +76,17 @@ def test_a_huge_power_would_give_the_maximum_away() -> None:
     assert (len(values) * mean) ** (1 / 200) - 1 == pytest.approx(values.max(), rel=1e-3)
 
 
-@pytest.mark.parametrize(("policy", "asked"), [(3, None), (3, 5), (5, 3)])
-def test_powers_are_rounded_to_the_digits_of_the_policy_or_fewer(
-    policy: int, asked: int | None
-) -> None:
-    """A question may ask for fewer digits, never for more."""
+def test_powers_are_told_to_four_digits() -> None:
     values = np.random.default_rng(3).gamma(4, 1, 200)
-    question = PowersQuestion(variable="v", lambdas=(0.3, 1.0), digits=asked)
-
-    def told(digits: int | None) -> tuple[list[float], list[float]]:
-        haifa = center(values, Policy(power_digits=digits))
-        exact = msgspec.structs.replace(question, digits=asked if digits else None)
-        said = decode_answer(haifa.answer(encode(exact)).payload).aggregate
-        assert isinstance(said, Powers)
-        (group,) = said.groups
-        return [group.log_sum, *group.means], list(group.variances)
-
-    (rounded, variances), (exact, exact_variances) = told(policy), told(None)
-    assert variances == [float(f"{variance:.3g}") for variance in exact_variances]
-    assert rounded == pytest.approx(exact, rel=1e-2)
-    assert not set(rounded) & set(exact)
-
-
-LAMBDAS = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
+    question = PowersQuestion(variable="v", lambdas=GRID)
+    said = decode_answer(center(values, PAPER).answer(encode(question)).payload).aggregate
+    assert isinstance(said, Powers)
+    (group,) = said.groups
+    exact = power_moments(np.sort(values), GRID)
+    rounded = [group.log_sum, *group.means, *group.variances]
+    assert list(group.variances) == [float(f"{v:.4g}") for v in exact.variance.tolist()]
+    assert rounded == pytest.approx([exact.log_sum, *exact.mean, *exact.variance], rel=1e-2)
+    assert not set(rounded) & {exact.log_sum, *exact.mean.tolist(), *exact.variance.tolist()}
 
 
 def wards() -> pl.DataFrame:
@@ -122,60 +96,72 @@ def wards() -> pl.DataFrame:
 
 
 def open_wards() -> Center:
-    return Center("Haifa", open_source(wards()), Policy(), CenterKey.from_seed(1, "Haifa"))
+    return Center("Haifa", open_source(wards()), PAPER, CenterKey.from_seed(1, "Haifa"))
 
 
-def power_sums(haifa: Center, lambdas: tuple[float, ...], **fields: str) -> FloatArray | None:
-    """Sums of logarithms, of the transformed values and of their squares."""
+def power_sums(
+    haifa: Center, lambdas: tuple[float, ...] = GRID, **fields: object
+) -> FloatArray | None:
+    """Sums of logarithms, of the transformed values and of their squares, of all groups."""
     question = PowersQuestion(variable="v", lambdas=lambdas, **fields)  # type: ignore[arg-type]
     said = decode_answer(haifa.answer(encode(question)).payload).aggregate
     if not isinstance(said, Powers):
         return None
-    (told,) = said.groups
-    means, variances = np.array(told.means), np.array(told.variances)
-    return told.n * np.array([told.log_sum / told.n, *means, *(variances + means**2)])
+    total = np.zeros(1 + 2 * len(lambdas))
+    for told in said.groups:
+        means, variances = np.array(told.means), np.array(told.variances)
+        total += told.n * np.array([told.log_sum / told.n, *means, *(variances + means**2)])
+    return total
 
 
-def numbers_about_ward_b(haifa: Center) -> FloatArray | None:
+OTHERS: dict[str, Any] = {"by": "ward", "groups": ("a", "c")}
+
+
+def numbers_about_ward_b(haifa: Center, *, everybody_first: bool) -> FloatArray | None:
     """Fifteen numbers about ten people, whom the center would not tell seven powers of."""
-    everybody = power_sums(haifa, LAMBDAS)
-    others = power_sums(haifa, LAMBDAS, where="ward != 'b'")
+    asked: list[dict[str, Any]] = [{}, OTHERS] if everybody_first else [OTHERS, {}]
+    told = [power_sums(haifa, **fields) for fields in asked]
+    everybody, others = told if everybody_first else told[::-1]
     return None if everybody is None or others is None else everybody - others
 
 
+@pytest.mark.parametrize("everybody_first", [True, False])
 def test_a_difference_of_powers_speaks_for_as_many_people_as_powers_need(
-    monkeypatch: pytest.MonkeyPatch,
+    everybody_first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert power_sums(open_wards(), LAMBDAS, where="ward == 'b'") is None
-    assert numbers_about_ward_b(open_wards()) is None
-    monkeypatch.setattr(proposal, "check_powers", lambda *_: None)
-    found = numbers_about_ward_b(open_wards())
+    exact_numbers(monkeypatch)
+    assert power_sums(open_wards(), by="ward", groups=("b",)) is None
+    assert numbers_about_ward_b(open_wards(), everybody_first=everybody_first) is None
+    anything_goes(monkeypatch)
+    found = numbers_about_ward_b(open_wards(), everybody_first=everybody_first)
     assert found is not None
     ward_b = np.sort(wards().filter(pl.col("ward") == "b")["v"].to_numpy())
-    moments = power_moments(ward_b, LAMBDAS)
+    moments = power_moments(ward_b, GRID)
     assert found[1:8] == pytest.approx(10 * moments.mean)
     assert len(found) > len(ward_b)  # more equations than people
 
 
 def test_powers_of_a_large_difference_are_told() -> None:
     haifa = open_wards()
-    assert power_sums(haifa, LAMBDAS) is not None
-    assert power_sums(haifa, LAMBDAS, where="ward != 'c'") is not None
-    assert power_sums(haifa, LAMBDAS, where="ward != 'c'") is not None
+    assert power_sums(haifa) is not None
+    assert power_sums(haifa, by="ward", groups=("c",)) is not None
+    assert power_sums(haifa) is not None
+
+
+@pytest.mark.parametrize("where", ["ward != 'b'", "ward == 'c'", "v > 3"])
+def test_powers_under_a_condition_are_refused(where: str) -> None:
+    assert power_sums(open_wards(), where=where) is None
 
 
 def test_powers_of_the_same_people_are_counted_over_all_questions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Forty people are enough for 7 λ at a time: without the rule, for any number of them."""
+    """One λ of everybody at a time, then one of the others: each alone is three numbers."""
 
     def told(haifa: Center) -> int:
-        answers = [
-            power_sums(haifa, tuple(np.linspace(low, low + 0.1, 7).tolist()), where="ward == 'c'")
-            for low in np.arange(-1, 1.5, 0.5)
-        ]
-        return sum(len(numbers) for numbers in answers if numbers is not None)
+        asked = [(power_sums(haifa, (lam,)), power_sums(haifa, (lam,), **OTHERS)) for lam in GRID]
+        return sum(everybody is not None and others is not None for everybody, others in asked)
 
-    assert told(open_wards()) == 15
-    monkeypatch.setattr(proposal, "check_powers", lambda *_: None)
-    assert told(open_wards()) > 40
+    assert told(open_wards()) == 0
+    anything_goes(monkeypatch)
+    assert told(open_wards()) == len(GRID)

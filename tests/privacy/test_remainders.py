@@ -1,9 +1,10 @@
 """Few values by subtraction: what two means leave between them is judged like a mean of its own.
 
-Each attack succeeds on a center that looks at each set by itself.
+Each attack succeeds on a center without the rule. It is told means to their last digit, so that
+nothing but the rule can stop it.
 """
 
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.privacy.taken_out import anything_goes, exact_numbers
 from tests.privacy.test_composition import ask, open_center
 from unpooled.center import Center
+from unpooled.center.disclosure import Told
 from unpooled.center.keys import CenterKey
-from unpooled.center.memory import proposal
-from unpooled.center.memory.remainders import remainders
 from unpooled.center.policy import Policy
 from unpooled.data.sources import open_source
-from unpooled.maths.arrays import BoolArray
-from unpooled.questions import GroupMoments, Moments, MomentsQuestion, PowersQuestion
+from unpooled.maths.arrays import Places
+from unpooled.questions import GroupMoments, Moments, MomentsQuestion
 
 Asked = dict[str, object]
+
+
+@pytest.fixture(autouse=True)
+def to_the_last_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact_numbers(monkeypatch)
 
 
 def arms() -> pl.DataFrame:
@@ -67,7 +73,7 @@ def test_few_deaths_do_not_follow_from_two_means(
     direct = described(open_center(arms()), variable="died", where="arm == 'B'")
     assert deaths(direct, "all") is None
     assert deaths_in_b(open_center(arms()), *questions) is None
-    monkeypatch.setattr(proposal, "values_left", lambda *_: 0)
+    anything_goes(monkeypatch)
     assert deaths_in_b(open_center(arms()), *questions) == pytest.approx(2)
 
 
@@ -83,30 +89,70 @@ def test_what_is_withheld_still_says_how_many_there_are() -> None:
     assert all(m.mean is not None for m in by_sex.values())  # both leave each other enough
 
 
-def test_one_person_apart_among_people_alike_stays_hidden() -> None:
+def test_one_person_apart_among_people_alike_stays_hidden(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """288 people with all kinds of values, 11 with a 5 and one with a 6."""
     random = np.random.default_rng(0)
-    rows = pl.DataFrame({"x": [*random.normal(50, 10, 288).round(2), *[5.0] * 11, 6.0]})
-    center = open_center(rows)
-    assert described(center, variable="x")["all"].mean is not None
-    assert described(center, variable="x", where="x not in (5, 6)")["all"].mean is None
-    lambdas = (0.0, 1.0)
-    question = PowersQuestion(variable="x", lambdas=lambdas, where="x not in (5, 6)")
-    assert ask(center, question).aggregate is None
+    rows = pl.DataFrame(
+        {
+            "x": [*random.normal(50, 10, 288).round(2), *[5.0] * 11, 6.0],
+            "ward": ["a"] * 144 + ["b"] * 144 + ["c"] * 12,
+        }
+    )
+
+    def attack(**others: object) -> float | None:
+        """What the twelve have together, less twelve times 5."""
+        center = open_center(rows, Policy(ad_hoc="free", paper_iteration=True))
+        everybody = described(center, variable="x")["all"]
+        told = described(center, variable="x", **others)
+        if everybody.mean is None or any(m.mean is None for m in told.values()):
+            return None
+        rest = sum(m.n * m.mean for m in told.values() if m.mean is not None)
+        return everybody.n * everybody.mean - rest - 60
+
+    apart: list[Asked] = [{"where": "x not in (5, 6)"}, {"by": "ward", "groups": ("a", "b")}]
+    assert [attack(**others) for others in apart] == [None, None]
+    anything_goes(monkeypatch)
+    assert [attack(**others) for others in apart] == [pytest.approx(1), pytest.approx(1)]
 
 
-def test_of_three_to_seven_values_the_sd_alone_is_withheld() -> None:
-    """The twelve people of ward b take four values: their mean may be told, their SD not."""
+def test_mean_and_sd_of_four_values_do_not_follow_from_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The twelve people of ward b take four values: mean and SD leave three ways to deal them."""
     random = np.random.default_rng(1)
     rows = pl.DataFrame(
         {"x": [*random.normal(9, 3, 200), *[1.0, 2.0, 3.0, 4.0] * 3], "b": [0] * 200 + [1] * 12}
     )
-    center = open_center(rows)
-    assert described(center, variable="x")["all"].sd is not None
-    first = described(center, variable="x", where="b == 0")
-    assert first["all"].mean is not None
-    assert first["all"].sd is None
-    assert described(center, variable="x", where="b == 0") == first
+
+    def attack() -> list[tuple[int, ...]]:
+        center = open_center(rows)
+        everybody = described(center, variable="x")["all"]
+        others = described(center, variable="x", where="b == 0")["all"]
+        assert described(center, variable="x", where="b == 0")["all"] == others
+        assert everybody.sd is not None
+        if others.mean is None or others.sd is None:
+            return []
+        (n, total, squares) = np.subtract(sums(everybody), sums(others))
+        deals = (deal for deal in product(range(13), repeat=4) if sum(deal) == n)
+        values = np.array([1.0, 2.0, 3.0, 4.0])
+        return [
+            deal
+            for deal in deals
+            if np.allclose([values @ deal, values**2 @ deal], [total, squares], atol=1e-6)
+        ]
+
+    assert attack() == []
+    anything_goes(monkeypatch)
+    assert attack() == [(2, 6, 0, 4), (3, 3, 3, 3), (4, 0, 6, 2)]
+
+
+def sums(told: GroupMoments) -> tuple[float, float, float]:
+    """n, Σx and Σx²."""
+    assert told.mean is not None
+    assert told.sd is not None
+    return told.n, told.n * told.mean, (told.n - 1) * told.sd**2 + told.n * told.mean**2
 
 
 def test_continuous_values_are_told_as_ever() -> None:
@@ -124,7 +170,7 @@ def test_means_are_remembered_after_a_restart(tmp_path: Path) -> None:
     def opened() -> Center:
         key = CenterKey.load_or_create(tmp_path / "Porto.key")
         ledger = tmp_path / "Porto.ledger"
-        return Center("Porto", open_source(arms()), Policy(), key, None, ledger)
+        return Center("Porto", open_source(arms()), Policy(ad_hoc="free"), key, None, ledger)
 
     center = opened()
     assert described(center, variable="died")["all"].mean is not None
@@ -137,15 +183,12 @@ def test_means_are_remembered_after_a_restart(tmp_path: Path) -> None:
 
 @settings(max_examples=100)
 @given(st.lists(st.integers(1, 255), min_size=1, max_size=5), st.integers(1, 255))
-def test_a_remainder_is_a_combination_of_told_sets(told: list[int], new: int) -> None:
-    def people(bits: int) -> BoolArray:
-        return np.array([bool(bits >> i & 1) for i in range(8)])
+def test_what_follows_is_a_combination_of_told_sets(told: list[int], new: int) -> None:
+    def people(bits: int) -> Places:
+        return np.array([bits >> i & 1 for i in range(8)], dtype=np.int32)
 
-    sets = [people(bits) for bits in told]
-    own = people(new)
-    rank = np.linalg.matrix_rank(np.array([*sets, own], dtype=float))
-    for left in remainders(sets, own):
-        assert np.linalg.matrix_rank(np.array([*sets, own, left], dtype=float)) == rank
-    nested = [some & ~own for some in sets if not (own & ~some).any() and (some & ~own).any()]
-    found = [left.tolist() for left in remainders(sets, own)]
-    assert all(left.tolist() in found for left in nested)
+    known, sets = Told.nothing(8, 1), [people(bits) for bits in told]
+    for number, own in enumerate(sets, 1):
+        known = known.tell(own, np.ones(1, dtype=np.int64), number)
+    ranks = [np.linalg.matrix_rank(np.array(some)) for some in (sets, [*sets, people(new)])]
+    assert known.follows(people(new)) == (ranks[0] == ranks[1])

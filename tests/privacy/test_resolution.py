@@ -7,8 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.privacy.linear_attack import fewest_people
+from tests.privacy.taken_out import anything_goes
 from unpooled.center import Center
 from unpooled.center.keys import CenterKey
+from unpooled.center.memory import Draft
 from unpooled.center.policy import PerPerson, Policy
 from unpooled.data.sources import Source, open_source
 from unpooled.data.variables import Variable
@@ -32,7 +35,7 @@ def found(
 ) -> float | None:
     rows = pl.DataFrame({"v": values, "row": range(len(values)), "who": range(len(values))})
     person = None if per_person is None else "who"
-    policy = Policy(person=person, per_person=per_person)
+    policy = Policy(ad_hoc="free", person=person, per_person=per_person)
     haifa = Center("Haifa", open_source(rows), policy, CenterKey.from_seed(1, "Haifa"))
     asked = LatticeQuestion(variable="v", where=where)
     said = decode_answer(haifa.answer(encode(asked)).payload).aggregate
@@ -76,7 +79,9 @@ def refused(
 ) -> tuple[Reason, ...]:
     rows = pl.DataFrame({"v": values, "row": range(len(values)), "dead": [0, 1] * 200})
     declared = {"v": Variable(resolution=resolution)}
-    haifa = Center("Haifa", open_source(rows), Policy(), CenterKey.from_seed(1, "Haifa"), declared)
+    haifa = Center(
+        "Haifa", open_source(rows), Policy(ad_hoc="free"), CenterKey.from_seed(1, "Haifa"), declared
+    )
     answer = decode_answer(haifa.answer(encode(question or SizesQuestion(variable="v"))).payload)
     return tuple(refusal.reason for refusal in answer.refusals)
 
@@ -112,27 +117,46 @@ def test_no_series_of_declared_resolutions_tells_on_few_people(
 
 def test_a_false_resolution_is_told_of_the_whole_column_and_never_of_chosen_people() -> None:
     values = [*OTHERS[:388], *[7.5] * 12]
-    for where in (None, "row < 300", "row >= 390", "row == 399", "v == 7.5"):
-        for k in (None, 11, 12, 13, 50):
-            asked = MomentsQuestion(variable="v", where=where, k=k)
-            assert refused(values, 1.0, asked) == (Reason.OFF_RESOLUTION,)
+    reasons = {
+        where: refused(values, 1.0, MomentsQuestion(variable="v", where=where))
+        for where in (None, "row < 300", "row >= 390", "row < 388", "v == 7.5")
+    }
+    assert set(reasons.values()) == {(Reason.OFF_RESOLUTION,)}
+    for where in ("row == 399", "row == 3"):  # words alone decide
+        asked = MomentsQuestion(variable="v", where=where)
+        assert refused(values, 1.0, asked) == (Reason.TOO_SMALL,)
     survival = SurvivalQuestion(variable="v", event="dead", horizon=30.0)
     assert refused(values, 1.0, survival) == (Reason.OFF_RESOLUTION,)
     assert refused([*OTHERS, *[7.5] * 8], 1.0, survival) == ()
 
 
-def test_another_declared_resolution_moves_no_edge_that_was_told(tmp_path: Path) -> None:
-    """A steward may correct it; the first table of the same people stays."""
-    rows = pl.DataFrame({"v": [*WEEKS]})
-    key = CenterKey.from_seed(1, "Haifa")
-    told = []
-    for resolution in (None, 0.5, 1.0, 0.1):
-        facts = {"v": Variable(resolution=resolution)}
-        ledger = tmp_path / "Haifa.ledger"
-        haifa = Center("Haifa", open_source(rows), Policy(), key, facts, ledger)
-        answer = decode_answer(haifa.answer(encode(LatticeQuestion(variable="v"))).payload)
-        haifa.close()
-        assert isinstance(answer.aggregate, LatticeTables)
-        ((table,),) = (group.tables for group in answer.aggregate.groups)
-        told.append((table.edges, table.counts))
-    assert len(set(told)) == 1
+def test_tables_of_several_declared_resolutions_leave_no_few_people_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A steward may correct it; edges of the same people move from one grid to the next."""
+    values = np.sort(np.random.default_rng(4).normal(50, 10, 400).round(2))
+
+    def attack(ledger: Path) -> int:
+        """Of how few people a number follows from the counts of four tables."""
+        cells = []
+        for resolution in (0.01, 0.5, 0.1, 0.05):
+            declared = {"v": Variable(resolution=resolution, scale=10.0)}
+            with monkeypatch.context() as patched:
+                patched.setattr(Source, "off_grid", lambda *_, **__: 0)  # or it is refused
+                key, rows = CenterKey.from_seed(1, "Haifa"), pl.DataFrame({"v": values})
+                policy = Policy(moments="none")
+                haifa = Center("Haifa", open_source(rows), policy, key, declared, ledger)
+                payload = haifa.answer(encode(LatticeQuestion(variable="v"))).payload
+                haifa.close()
+            said = decode_answer(payload).aggregate
+            if isinstance(said, LatticeTables):
+                (table,) = (group.table for group in said.groups)
+                place = np.searchsorted(np.array(table.edges), values)
+                cells += [place == cell for cell in range(len(table.counts))]
+        return fewest_people(cells, 10)
+
+    assert attack(tmp_path / "Haifa.ledger") == 10
+    monkeypatch.setattr(Draft, "edges", lambda *_: [])  # each table with edges of its own
+    assert attack(tmp_path / "Porto.ledger") == 10
+    anything_goes(monkeypatch)
+    assert attack(tmp_path / "Bern.ledger") < 10

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.privacy.taken_out import exact_numbers
 from tests.privacy.test_composition import ask, difference, forgetful, open_center, sums, told
 from unpooled.center import Center
 from unpooled.center import center as center_module
@@ -18,6 +19,12 @@ from unpooled.questions import Answer, MomentsQuestion, Reason
 __all__ = ["forgetful"]  # a fixture
 
 PEOPLE, CHOSEN = 100, 17
+
+
+@pytest.fixture(autouse=True)
+def to_the_last_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that nothing but the rule can stop an attack."""
+    exact_numbers(monkeypatch)
 
 
 def visits(*, constant: bool = False) -> pl.DataFrame:
@@ -38,7 +45,7 @@ def visits(*, constant: bool = False) -> pl.DataFrame:
 
 
 def hospital(rows: pl.DataFrame, rule: PerPerson) -> Center:
-    return open_center(rows, Policy(person="who", per_person=rule))
+    return open_center(rows, Policy(ad_hoc="free", person="who", per_person=rule))
 
 
 def one_person(center: Center, less: dict[str, str]) -> float | None:
@@ -87,7 +94,7 @@ def test_one_person_has_one_value_of_a_variable(monkeypatch: pytest.MonkeyPatch)
     swapped[at, "visit"], swapped[at + 1, "visit"] = 2, 1
     assert moved(hospital(swapped, "first")) is None
     assert mixed(hospital(rows, "mean")) is None
-    monkeypatch.setattr(center_module, "rows_of", lambda *_: frozenset())
+    monkeypatch.setattr(center_module, "rows_chosen", lambda *_: frozenset())
     assert moved(hospital(swapped, "first")) == pytest.approx(one - other)
 
 
@@ -112,7 +119,7 @@ def test_no_series_of_refusals_finds_a_value_among_several() -> None:
         for limit in range(5, 25, 5)
         for where in (f"sex == 'F' or (age == 58 and crp > {limit})", f"crp > {limit}")
     }
-    assert said == {(Reason.WOULD_DIFFER,)}
+    assert said == {(Reason.WOULD_ISOLATE,)}
 
 
 @pytest.mark.parametrize("rows", ["", "visit == 1"])

@@ -3,23 +3,19 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf, isnan
+from itertools import pairwise
+from math import inf, isfinite, isnan
 from typing import Any, NoReturn
 
-from unpooled.center.cohort import Selection
-from unpooled.center.policy import SMALLEST_K, Policy
-from unpooled.coordinator import Coordinator, Round
+from unpooled.coordinator import Conversation, Round
 from unpooled.data import where as conditions
-from unpooled.data.sources import Source
 from unpooled.errors import InputError, MissingError, RefusedError
 from unpooled.nearest import nearest, unknown
 from unpooled.questions import (
     Catalogue,
     CatalogueQuestion,
-    Named,
     Reason,
     Refusal,
-    Size,
     Sizes,
     SizesQuestion,
 )
@@ -39,7 +35,7 @@ class Request:
     by: str | None = None
     groups: tuple[str, ...] | None = None
     where: str | None = None
-    k: int | None = None
+    cuts: tuple[float, ...] | None = None
 
     @classmethod
     def of(
@@ -48,16 +44,13 @@ class Request:
         by: str | None,
         groups: Sequence[object] | None,
         where: str | None,
-        k: int | None,
+        cuts: Sequence[float] | float | None = None,
     ) -> "Request":
         """Check the analyst's words before any center is asked."""
         _check_type("value", variable, str, "the name of a variable")
         _check_type("by", by, str | None, "the name of a variable")
         _check_type("where", where, str | None, "a condition in text")
-        _check_type("k", k, int | None, "a whole number")
-        if k is not None and k < SMALLEST_K:
-            raise InputError(f"k must be at least {SMALLEST_K}, got {k}")
-        if by == variable:
+        if by == variable and cuts is None:
             raise InputError(f"by must be another variable than the value, got {by!r} for both")
         if groups is not None and by is None:
             raise InputError("groups needs by, the variable that says who belongs to which group")
@@ -69,7 +62,7 @@ class Request:
         if names is not None and len(set(names)) != len(names):
             raise InputError(f"groups must differ, got {', '.join(names)}")
         condition = None if where is None else str(conditions.parse(where))
-        return cls(variable, by, names, condition, k)
+        return cls(variable, by, names, condition, _cut_points(cuts, by))
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -79,13 +72,31 @@ class Request:
             "by": self.by,
             "groups": self.groups,
             "where": self.where,
-            "k": self.k,
+            "cuts": self.cuts,
         }
 
 
 def _check_type(argument: str, value: object, kind: Any, rule: str) -> None:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise InputError(f"{argument} must be {rule}, got {value!r}")
+
+
+def _cut_points(cuts: object, by: str | None) -> tuple[float, ...] | None:
+    """Where a grouping number is cut: finite, in their order."""
+    if cuts is None:
+        return None
+    if by is None:
+        raise InputError("cuts needs by, the number that is cut into bands")
+    several = cuts if isinstance(cuts, Iterable) and not isinstance(cuts, str) else (cuts,)
+    points = tuple(several)
+    if not points or not all(
+        isinstance(point, int | float) and not isinstance(point, bool) and isfinite(point)
+        for point in points
+    ):
+        raise InputError(f"cuts must be numbers, such as cuts=(65,), got {cuts!r}")
+    if any(low >= high for low, high in pairwise(points)):
+        raise InputError(f"cuts must rise, got {', '.join(f'{point:g}' for point in points)}")
+    return tuple(map(float, points))
 
 
 def group_label(group: object) -> str:
@@ -115,22 +126,6 @@ def _number(group: str) -> float:
     return inf if isnan(value) else value
 
 
-def summarise_sizes(selection: Selection) -> Sizes:
-    """How many people each group has (at a center)."""
-    return Sizes(sizes=tuple(Size(group=g, n=n) for g, n in selection.people.items()))
-
-
-def summarise_catalogue(source: Source, policy: Policy) -> Catalogue:
-    """The variables that may be asked for (at a center)."""
-    return Catalogue(
-        variables=tuple(
-            Named(name=name, kind=kind)
-            for name, kind in source.kinds.items()
-            if policy.allows(name)
-        )
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Attendance:
     """Who can take part: the groups, and each center's people, the largest center first."""
@@ -146,31 +141,31 @@ class Attendance:
         return tuple(self.people)
 
 
-def take_attendance(coordinator: Coordinator, request: Request) -> Attendance:
+def take_attendance(conversation: Conversation, request: Request) -> Attendance:
     """Ask every center how many people it has in each group."""
-    round_ = coordinator.ask(SizesQuestion(**request.fields), Sizes)
+    round_ = conversation.ask(SizesQuestion(**request.fields), Sizes)
     people = {
         center: {size.group: size.n for size in sizes.sizes}
         for center, sizes in round_.aggregates.items()
         if sizes.sizes
     }
     found = in_order({group for sizes in people.values() for group in sizes})
-    check_answered(coordinator, request, round_, found)
+    check_answered(conversation, request, round_, found)
     by_size = sorted(people, key=lambda center: (-sum(people[center].values()), center))
     groups = request.groups if request.groups is not None else tuple(found)
     named = request if request.by is None else replace(request, groups=groups)
     return Attendance(named, groups, {c: people[c] for c in by_size}, round_.refusals)
 
 
-def ask_groups(coordinator: Coordinator, request: Request) -> tuple[Request, int]:
+def ask_groups(conversation: Conversation, request: Request) -> tuple[Request, int]:
     """The request with its groups named, and how many rounds that took."""
     if request.by is None or request.groups is not None:
         return request, 0
-    return take_attendance(coordinator, request).request, 1
+    return take_attendance(conversation, request).request, 1
 
 
 def check_answered(
-    coordinator: Coordinator,
+    conversation: Conversation,
     request: Request,
     round_: Round[Any],
     found: Sequence[str],
@@ -181,32 +176,34 @@ def check_answered(
     `every_group` asks for all groups in words that centers answer here; by itself, for sizes.
     """
     if not found:
-        _raise_unknown_variable(coordinator, request, round_)
+        _raise_unknown_variable(conversation, request, round_)
     unknown = [group for group in request.groups or () if group not in found]
     if unknown:
-        ask = every_group or partial(_every_group, coordinator, request)
+        ask = every_group or partial(_every_group, conversation, request)
         _raise_unknown_groups(request, round_, unknown, ask)
     if not found:
         refuse(round_.refusals)
 
 
-def _raise_unknown_variable(coordinator: Coordinator, request: Request, round_: Round[Any]) -> None:
+def _raise_unknown_variable(
+    conversation: Conversation, request: Request, round_: Round[Any]
+) -> None:
     named = {r.name for _, r in round_.refusals if r.reason is Reason.UNKNOWN_VARIABLE}
     if not named or {r.reason for _, r in round_.refusals} != {Reason.UNKNOWN_VARIABLE}:
         return
-    names = _ask_names(coordinator)
+    names = _ask_names(conversation)
     missing = sorted(filter(None, named))
     quoted = ", ".join(map(repr, missing))
     hint = _quotes_hint(request, missing, names)
     raise InputError(f"no center has a variable {quoted}. There are: {', '.join(names)}{hint}")
 
 
-def _ask_names(coordinator: Coordinator) -> list[str]:
-    catalogues = coordinator.ask(CatalogueQuestion(), Catalogue).aggregates.values()
+def _ask_names(conversation: Conversation) -> list[str]:
+    catalogues = conversation.ask(CatalogueQuestion(), Catalogue).aggregates.values()
     return sorted({variable.name for c in catalogues for variable in c.variables})
 
 
-def check_codebook_name(coordinator: Coordinator, variable: str, declared: Iterable[str]) -> None:
+def check_codebook_name(conversation: Conversation, variable: str, declared: Iterable[str]) -> None:
     """Raise where a codebook does not declare a variable, but one much alike that nobody has.
 
     Centers are asked for their variables only where there is such a one.
@@ -215,7 +212,7 @@ def check_codebook_name(coordinator: Coordinator, variable: str, declared: Itera
     alike = None if variable in known else nearest(variable, known)
     if alike is None:
         return
-    names = _ask_names(coordinator)
+    names = _ask_names(conversation)
     if variable in names and alike not in names:
         raise InputError(f"codebook: {unknown('variable', alike, names)}")
 
@@ -230,9 +227,9 @@ def _quotes_hint(request: Request, unknown: Sequence[str], known: Sequence[str])
     return "" if found is None else f". Hint: text goes in quotes, as in {found}"
 
 
-def _every_group(coordinator: Coordinator, request: Request) -> set[str]:
+def _every_group(conversation: Conversation, request: Request) -> set[str]:
     any_group = replace(request, groups=None)
-    answers = coordinator.ask(SizesQuestion(**any_group.fields), Sizes).aggregates.values()
+    answers = conversation.ask(SizesQuestion(**any_group.fields), Sizes).aggregates.values()
     return {size.group for sizes in answers for size in sizes.sizes}
 
 
@@ -242,7 +239,10 @@ def _raise_unknown_groups(
     unknown: list[str],
     every_group: Callable[[], Iterable[str]],
 ) -> None:
-    if any(r.name not in (request.groups or ()) for _, r in round_.refusals):
+    small = (Reason.TOO_SMALL, Reason.ABSENT)
+    if any(
+        r.name not in (request.groups or ()) or r.reason not in small for _, r in round_.refusals
+    ):
         return  # centers refused for another reason; that one is told
     names = in_order(set(every_group()))
     if not names:
@@ -255,13 +255,13 @@ def _raise_unknown_groups(
 
 
 def explain(
-    coordinator: Coordinator,
+    conversation: Conversation,
     request: Request,
     refusals: Iterable[tuple[str, Refusal]],
     hint: str = "",
 ) -> NoReturn:
     """Raise: no center can answer, and what the analyst can do about it."""
-    take_attendance(coordinator, request)  # raises where a name is unknown
+    take_attendance(conversation, request)  # raises where a name is unknown
     refuse(refusals, hint)
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from unpooled.analyses.asking import Request, ask_groups, explain, refuse_told
-from unpooled.analyses.parallel_compare import run_pooled
-from unpooled.analyses.table import run_table_beside, table_note
-from unpooled.center.cohort import RefusedQuestion, Selection
-from unpooled.coordinator import Coordinator
+from unpooled.analyses.paradox import find_table_paradox
+from unpooled.analyses.parallel_compare import PooledRound
+from unpooled.analyses.table import run_table, run_table_beside, table_note
+from unpooled.coordinator import Conversation
 from unpooled.data.variables import Variable
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.arrays import FloatArray
@@ -24,45 +24,20 @@ from unpooled.maths.mann_whitney import (
     RankStatistics,
     TestResult,
     fisher_test,
-    rank_statistics,
     sum_test,
     table_test,
     weighted_test,
 )
-from unpooled.maths.moments import SD_NEEDS, telling_values
 from unpooled.maths.shift import shift
 from unpooled.questions import Limits, Ranks, RanksQuestion, Reason, Refusal
 from unpooled.results.compare import CenterComparison, CompareResult
 from unpooled.results.pooled import PooledComparison
 from unpooled.results.refusals import NOBODY, CenterRefusal, center_refusals, why_nothing
+from unpooled.results.selection_bias import BIASED, refused_for_values
 from unpooled.results.table import TableResult
-from unpooled.results.unfair import UNFAIR, refused_for_values
 
 BY_CENTER = {"weighted": weighted_test, "sum": sum_test, "fisher": fisher_test}
 METHODS = (*BY_CENTER, "table", "parallel")
-
-# --- at a center -------------------------------------------------------------------------------
-
-
-def summarise_ranks(selection: Selection) -> Ranks:
-    """How the two groups compare, unless one takes so few values that it would tell on people."""
-    x, y = selection.values()
-    telling = [telling_values(values, *selection.ks) for values in (x, y)]
-    if any(0 < values < SD_NEEDS for values in telling):
-        raise RefusedQuestion(Reason.FEW_VALUES)
-    ranks = rank_statistics(x, y)
-    return Ranks(
-        n_x=ranks.n_x,
-        n_y=ranks.n_y,
-        values_x=telling[0],
-        values_y=telling[1],
-        u=ranks.u,
-        variance=ranks.variance,
-        effect_variance=ranks.effect_variance,
-    )
-
-
-# --- at the coordinator ------------------------------------------------------------------------
 
 
 def check_methods(
@@ -100,35 +75,43 @@ class _Told:
 
 
 def run_compare(
-    coordinator: Coordinator,
+    conversation: Conversation,
     request: Request,
     alternative: Alternative,
     method: str | Sequence[str],
     shape: tuple[int | None, Limits],
     declared: Variable,
 ) -> CompareResult:
-    """Two named groups: a round for ranks, the chain for "table", one round for "parallel".
+    """Two named groups: a round for ranks, one for "parallel", the chain for "table".
 
-    In this order: beside tables on a lattice the chain may tell little, the other way little is
-    lost.
+    In this order: ranks are what is relied on, and a chain can take the edges of tables on a
+    lattice, not the other way. A method that is asked for alone comes first: of few different
+    values tables tell little beside ranks.
     """
     methods = check_methods(method, METHODS)
     refusals: list[tuple[str, Refusal]] = []
-    told = _Told(_ask_ranks(coordinator, request, refusals), refusals)
-    if "table" in methods:
-        told.table = run_table_beside(coordinator, request, methods, shape, told.denied)
-        told.rounds += 0 if told.table is None else told.table.rounds
+    told = _Told({}, refusals)
+    if methods == ("table",):
+        told.table = run_table(conversation, request, *shape)
+    pool = PooledRound(conversation, request, alternative, declared)
+    if methods == ("parallel",):
+        pool.ask()
+        told.centers = _ask_ranks(conversation, request, [])  # centers can do without
+    else:
+        told.centers = _ask_ranks(conversation, request, refusals)
     if "parallel" in methods:
         try:
-            told.pooled = run_pooled(coordinator, request, alternative, declared, told.centers)
+            told.pooled = pool.combine(told.centers)
         except RefusedError as refused:
             if len(methods) == 1:
                 raise
             told.denied += refused.refusals
-        told.rounds += 1
+    if "table" in methods and told.table is None:
+        told.table = run_table_beside(conversation, request, methods, shape, told.denied)
     if not (told.centers or told.pooled or "table" in methods):
         hint = "Hint: method='table' needs no center that can compare the groups by itself."
-        explain(coordinator, request, refusals, hint)
+        explain(conversation, request, refusals, hint)
+    told.rounds = conversation.rounds
     return _combine(request, alternative, methods, told)
 
 
@@ -138,21 +121,21 @@ def check_alternative(alternative: Alternative) -> None:
         raise InputError(f"alternative must be two-sided, greater or less, got {alternative!r}")
 
 
-def name_groups(coordinator: Coordinator, request: Request) -> tuple[Request, int]:
-    """The request with its groups named, at least two, and how many rounds that took."""
+def name_groups(conversation: Conversation, request: Request) -> Request:
+    """The request with its groups named, at least two."""
     if request.by is None:
         raise InputError("compare needs by, the variable that says who belongs to which group")
-    request, rounds = ask_groups(coordinator, request)
+    request, _ = ask_groups(conversation, request)
     groups = request.groups or ()
     if len(groups) == 1:
         raise InputError(f"compare needs two groups of {request.by!r}, got only {groups[0]!r}")
-    return request, rounds
+    return request
 
 
 def _ask_ranks(
-    coordinator: Coordinator, request: Request, refusals: list[tuple[str, Refusal]]
+    conversation: Conversation, request: Request, refusals: list[tuple[str, Refusal]]
 ) -> dict[str, RankStatistics]:
-    round_ = coordinator.ask(RanksQuestion(**request.fields), Ranks)
+    round_ = conversation.ask(RanksQuestion(**request.fields), Ranks)
     refusals += round_.refusals
     centers = {}
     for center, said in round_.aggregates.items():
@@ -170,21 +153,22 @@ def _combine(
 ) -> CompareResult:
     ranks, table, pooled = list(told.centers.values()), told.table, told.pooled
     x, y = request.groups or ("", "")
-    unfair = _unfair(told)
+    biased = _biased(told)
     tests = [BY_CENTER[m](ranks, alternative) for m in methods if m in BY_CENTER and ranks]
-    if "weighted" in unfair:
-        tests = [replace(test, note=test.note or UNFAIR) for test in tests]
-    moved = None
+    if "weighted" in biased:
+        tests = [replace(test, note=test.note or BIASED) for test in tests]
+    moved, paradox = None, None
     if table is not None and "table" in methods:
         found = table.alike((x, y))
         if found.counts.sum(axis=1).all():
             test = table_test(found.counts[0], found.counts[1], alternative)
             tests.append(replace(test, note=test.note or table_note(table, found.told)))
+            paradox = find_table_paradox(ranks, table, found, (x, y))
             if found.keeps_shifts:
                 moved = _shift(table.edges, found.counts[0], found.counts[1])
     if pooled is not None:
         tests.append(pooled.test)
-        moved = pooled.shift
+        moved, paradox = pooled.shift, pooled.paradox
     if not tests:
         refuse_told(told.every_refusal())
     return CompareResult(
@@ -204,7 +188,8 @@ def _combine(
         rounds=told.rounds,
         random=random_effect(ranks) if ranks else None,
         pooled=pooled,
-        unfair=unfair,
+        paradox=paradox,
+        biased=biased,
     )
 
 
@@ -218,7 +203,7 @@ def _unanswered(methods: Sequence[str], tests: Sequence[TestResult], told: _Told
     }
 
 
-def _unfair(told: _Told) -> tuple[str, ...]:
+def _biased(told: _Told) -> tuple[str, ...]:
     """The methods that rest on centers of which the outcome decided which they are."""
     within = bool(told.centers) and refused_for_values(center_refusals(told.refusals))
     found = list(BY_CENTER) if within else []

@@ -1,7 +1,6 @@
 """Compare two groups or more: which analysis answers depends on how many groups there are."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from unpooled.analyses.asking import Request
 from unpooled.analyses.compare import (
@@ -12,7 +11,7 @@ from unpooled.analyses.compare import (
     run_compare,
 )
 from unpooled.analyses.groups import run_groups
-from unpooled.coordinator import Coordinator
+from unpooled.coordinator import Conversation
 from unpooled.data.variables import Variable
 from unpooled.errors import InputError
 from unpooled.maths.mann_whitney import Alternative
@@ -22,7 +21,7 @@ from unpooled.results.groups import GroupsResult
 
 
 def run_comparison(
-    coordinator: Coordinator,
+    conversation: Conversation,
     request: Request,
     ordered: bool,
     alternative: Alternative,
@@ -34,13 +33,10 @@ def run_comparison(
     check_methods(method, METHODS)
     check_alternative(alternative)
     _check_ordered(ordered, request)
-    request, rounds = name_groups(coordinator, request)
-    result: CompareResult | GroupsResult
+    request = name_groups(conversation, request)
     if ordered or len(request.groups or ()) > 2:
-        result = run_groups(coordinator, request, ordered, alternative, method, shape)
-    else:
-        result = run_compare(coordinator, request, alternative, method, shape, declared)
-    return replace(result, rounds=result.rounds + rounds)
+        return run_groups(conversation, request, ordered, alternative, method, shape)
+    return run_compare(conversation, request, alternative, method, shape, declared)
 
 
 def _check_ordered(ordered: bool, request: Request) -> None:

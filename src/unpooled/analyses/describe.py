@@ -1,65 +1,25 @@
 """Describe a variable: n, missing, mean and SD per group, and Welch's t-test of two groups."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from unpooled.analyses.asking import Request, refuse, take_attendance
-from unpooled.center.cohort import Selection
-from unpooled.center.memory.remainders import fewest
-from unpooled.coordinator import Coordinator
-from unpooled.maths.arrays import FloatArray
-from unpooled.maths.binning import Rule
+from unpooled.coordinator import Conversation
 from unpooled.maths.moments import (
-    MEAN_NEEDS,
-    SD_NEEDS,
     MeanSD,
     Welch,
     pool,
-    telling_values,
     welch,
 )
-from unpooled.questions import GroupMoments, Moments, MomentsQuestion
+from unpooled.questions import Moments, MomentsQuestion
 from unpooled.results.describe import CenterDescription, DescribeResult, GroupDescription
 from unpooled.results.refusals import center_refusals
 
-# --- at a center -------------------------------------------------------------------------------
 
-
-def summarise_moments(selection: Selection, zeros: bool) -> Moments:
-    """Each group's moments, without what would give single people away.
-
-    `zeros` says whether "nobody has no value" may be told.
-    """
-    people = zip(selection.groups, selection.values(), strict=True)
-    rule = replace(selection.rule, zeros=zeros)
-    return Moments(moments=tuple(_group_moments(selection, g, own, rule) for g, own in people))
-
-
-def _group_moments(
-    selection: Selection, group: str, values: FloatArray, rule: Rule
-) -> GroupMoments:
-    moments = MeanSD.of(values)
-    (size,) = selection.cohort.sizes([group])
-    missing, hidden = size.missing, group in selection.hidden
-    telling = fewest(telling_values(values, *selection.ks), selection.left.get(group, 0))
-    return GroupMoments(
-        group=group,
-        n=moments.n,
-        missing=None if rule.illegal(missing) or (missing and hidden) else missing,
-        values=telling,
-        mean=moments.mean if telling == 0 or telling >= MEAN_NEEDS else None,
-        sd=moments.sd if telling == 0 or telling >= SD_NEEDS else None,
-    )
-
-
-# --- at the coordinator ------------------------------------------------------------------------
-
-
-def run_describe(coordinator: Coordinator, request: Request) -> DescribeResult:
+def run_describe(conversation: Conversation, request: Request) -> DescribeResult:
     """One round for who is there, one for the moments."""
-    attendance = take_attendance(coordinator, request)
+    attendance = take_attendance(conversation, request)
     question = MomentsQuestion(**attendance.request.fields)
-    round_ = coordinator.ask(question, Moments, attendance.centers)
+    round_ = conversation.ask(question, Moments, attendance.centers)
     refusals = (*attendance.refusals, *round_.refusals)
     if not round_.aggregates:
         refuse(refusals)

@@ -4,7 +4,7 @@ import numpy as np
 
 from unpooled.analyses.asking import Request, refuse
 from unpooled.analyses.parallel import Tables, ask_tables
-from unpooled.coordinator import Coordinator
+from unpooled.coordinator import Conversation
 from unpooled.data.variables import Variable
 from unpooled.errors import InputError
 from unpooled.maths.bands import histogram_edges
@@ -16,13 +16,13 @@ from unpooled.results.refusals import center_refusals
 
 
 def run_distribution(
-    coordinator: Coordinator, request: Request, declared: Variable, max_bins: int | None = None
+    conversation: Conversation, request: Request, declared: Variable, max_bins: int | None = None
 ) -> DistributionResult:
     """One round; the smooth distribution of every group that somebody told of."""
     if max_bins is not None and (not isinstance(max_bins, int) or max_bins < 1):
         raise InputError(f"max_bins must be a whole number of at least 1, got {max_bins!r}")
     return combine_distribution(
-        request, ask_tables(coordinator, request, declared), max_bins=max_bins
+        request, ask_tables(conversation, request, declared), max_bins=max_bins
     )
 
 

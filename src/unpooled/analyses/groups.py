@@ -8,9 +8,8 @@ import numpy as np
 
 from unpooled.analyses.asking import Request, explain, refuse, take_attendance
 from unpooled.analyses.compare import BY_CENTER, check_methods
-from unpooled.analyses.table import run_table_beside, table_note
-from unpooled.center.cohort import Selection
-from unpooled.coordinator import Coordinator
+from unpooled.analyses.table import run_table, run_table_beside, table_note
+from unpooled.coordinator import Conversation
 from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.effect import heterogeneity, overall_effect
@@ -18,9 +17,6 @@ from unpooled.maths.group_ranks import (
     GroupRankStatistics,
     GroupTest,
     linked_groups,
-    rank_variance,
-    tied_people,
-    trend_variance,
 )
 from unpooled.maths.jonckheere import trend_fisher, trend_sum, trend_table, trend_weighted
 from unpooled.maths.kruskal_wallis import (
@@ -33,68 +29,25 @@ from unpooled.maths.mann_whitney import (
     Alternative,
     RankStatistics,
     TestResult,
-    rank_statistics,
     table_test,
 )
-from unpooled.maths.moments import SD_NEEDS, telling_values
 from unpooled.maths.multiplicity import holm
 from unpooled.questions import (
     GroupRanks,
     GroupRanksQuestion,
     Limits,
-    PairRanks,
-    RankedGroup,
     Reason,
     Refusal,
 )
 from unpooled.results.groups import CenterGroups, GroupsResult, PairComparison
 from unpooled.results.refusals import CenterRefusal, center_refusals
+from unpooled.results.selection_bias import BIASED, refused_for_values
 from unpooled.results.table import TableResult
-from unpooled.results.unfair import UNFAIR, refused_for_values
 
 Pair = tuple[str, str]
 KRUSKAL = {"weighted": kruskal_weighted, "sum": kruskal_sum, "fisher": kruskal_fisher}
 TREND = {"weighted": trend_weighted, "sum": trend_sum, "fisher": trend_fisher}
 METHODS = (*KRUSKAL, "table")
-
-# --- at a center -------------------------------------------------------------------------------
-
-
-def telling_groups(selection: Selection, question: GroupRanksQuestion) -> Selection:
-    """The groups without those that take so few values that ranks would tell on people."""
-    values = dict(zip(selection.groups, selection.values(), strict=True))
-    few = {g for g, own in values.items() if 0 < telling_values(own, *selection.ks) < SD_NEEDS}
-    named = question.groups is not None  # a group that nobody named stays unnamed
-    refusals = [Refusal(reason=Reason.FEW_VALUES, name=g if named else None) for g in sorted(few)]
-    people = {group: n for group, n in selection.people.items() if group not in few}
-    return replace(selection, people=people, refusals=(*selection.refusals, *refusals))
-
-
-def summarise_group_ranks(selection: Selection, ordered: bool) -> GroupRanks:
-    """How each two groups compare, and the variances of the ranks of all of them."""
-    values = dict(zip(selection.groups, selection.values(), strict=True))
-    groups = tuple(
-        RankedGroup(group=group, n=len(own), values=telling_values(own, *selection.ks))
-        for group, own in values.items()
-    )
-    tied = tied_people(list(values.values()))
-    sizes = np.array([len(own) for own in values.values()], dtype=np.float64)
-    return GroupRanks(
-        groups=groups,
-        pairs=tuple(_pair(x, y, values) for x, y in combinations(values, 2)),
-        rank_variance=rank_variance(tied),
-        trend_variance=trend_variance(sizes, tied) if ordered else None,
-    )
-
-
-def _pair(x: str, y: str, values: Mapping[str, FloatArray]) -> PairRanks:
-    ranks = rank_statistics(values[x], values[y])
-    return PairRanks(
-        x=x, y=y, u=ranks.u, variance=ranks.variance, effect_variance=ranks.effect_variance
-    )
-
-
-# --- at the coordinator ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +85,17 @@ class _Tests:
 
 
 def run_groups(
-    coordinator: Coordinator,
+    conversation: Conversation,
     request: Request,
     ordered: bool,
     alternative: Alternative,
     method: str | Sequence[str],
     shape: tuple[int | None, Limits],
 ) -> GroupsResult:
-    """One parallel round for the centers' ranks; the chain only for the table."""
+    """One parallel round for the centers' ranks; the chain only for the table.
+
+    The chain comes first where nothing else is asked for, as for two groups.
+    """
     if "parallel" in ((method,) if isinstance(method, str) else method):
         raise InputError(
             "method='parallel' compares two groups, without an order, got "
@@ -153,27 +109,28 @@ def run_groups(
             f"got {alternative!r}. Hint: ordered=True asks whether they rise or fall in their order"
         )
     refusals: list[tuple[str, Refusal]] = []
-    centers = _ask_group_ranks(coordinator, request, ordered, refusals)
-    rounds = 1 + _check_groups(coordinator, request, centers)
     table, denied = None, list[CenterRefusal]()
-    if "table" in methods:
-        table = run_table_beside(coordinator, request, methods, shape, denied)
-        rounds += 0 if table is None else table.rounds
-    elif not centers:
+    if methods == ("table",):
+        table = run_table(conversation, request, *shape)
+    centers = _ask_group_ranks(conversation, request, ordered, refusals)
+    _check_groups(conversation, request, centers)
+    if "table" in methods and table is None:
+        table = run_table_beside(conversation, request, methods, shape, denied)
+    elif table is None and not centers:
         hint = "Hint: method='table' needs no center that can compare the groups by itself."
-        explain(coordinator, request, refusals, hint)
+        explain(conversation, request, refusals, hint)
     tests = _Tests(ordered, alternative)
-    found = _combine(request, tests, methods, centers, table, refusals, rounds)
+    found = _combine(request, tests, methods, centers, table, refusals, conversation.rounds)
     return replace(found, refusals=tuple(dict.fromkeys((*found.refusals, *denied))))
 
 
 def _ask_group_ranks(
-    coordinator: Coordinator,
+    conversation: Conversation,
     request: Request,
     ordered: bool,
     refusals: list[tuple[str, Refusal]],
 ) -> dict[str, _Center]:
-    round_ = coordinator.ask(GroupRanksQuestion(**request.fields, ordered=ordered), GroupRanks)
+    round_ = conversation.ask(GroupRanksQuestion(**request.fields, ordered=ordered), GroupRanks)
     refusals += round_.refusals
     centers = {}
     for center, said in round_.aggregates.items():
@@ -207,14 +164,12 @@ def _read(said: GroupRanks, groups: Sequence[str], ordered: bool) -> _Center:
 
 
 def _check_groups(
-    coordinator: Coordinator, request: Request, centers: Mapping[str, _Center]
-) -> int:
-    """Raise where a group is nowhere; how many rounds it took to find out."""
+    conversation: Conversation, request: Request, centers: Mapping[str, _Center]
+) -> None:
+    """Raise where a group is nowhere."""
     ranked = {group for center in centers.values() for pair in center.pairs for group in pair}
-    if ranked == set(request.groups or ()):
-        return 0
-    take_attendance(coordinator, request)
-    return 1
+    if ranked != set(request.groups or ()):
+        take_attendance(conversation, request)
 
 
 def _combine(
@@ -228,10 +183,10 @@ def _combine(
 ) -> GroupsResult:
     groups = request.groups or ()
     ranks = [center.ranks for center in centers.values()]
-    unfair = bool(ranks) and refused_for_values(center_refusals(refusals))
+    biased = bool(ranks) and refused_for_values(center_refusals(refusals))
     found = [tests.by_center(m, ranks) for m in methods if m in KRUSKAL and ranks]
-    if unfair:
-        found = [replace(test, note=test.note or UNFAIR) for test in found]
+    if biased:
+        found = [replace(test, note=test.note or BIASED) for test in found]
     if table is not None and np.count_nonzero(table.counts.sum(axis=1)) > 1:
         all_alike = table.alike(table.groups)
         test = tests.by_table(all_alike.counts)
@@ -258,7 +213,7 @@ def _combine(
         refusals=told,
         table=table,
         rounds=rounds,
-        unfair=tuple(KRUSKAL) if unfair else (),
+        biased=tuple(KRUSKAL) if biased else (),
     )
     return replace(result, pairs=_pairs(tests, result))
 

@@ -2,29 +2,23 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isinf, isnan, nan
+from math import isinf, nan
 
 import numpy as np
 
 from unpooled.analyses.asking import Request, explain, in_order
-from unpooled.analyses.lattice_facts import center_facts, common_facts
-from unpooled.analyses.parts import ONE_CELL, Parts, TablePart
-from unpooled.center.cohort import Selection
-from unpooled.center.policy import Policy, moments_in_force
-from unpooled.coordinator import Coordinator
+from unpooled.analyses.lattice_facts import common_facts
+from unpooled.coordinator import Conversation
 from unpooled.data.variables import Variable
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cutting import Draws, lattice_table, table_at
+from unpooled.maths.cutting import Draws
 from unpooled.maths.distribution import Distribution, smooth
 from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
-from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, telling_values
 from unpooled.maths.placing import place
-from unpooled.maths.telling import dominated, telling_cells
 from unpooled.questions import (
     EVERYBODY,
     CellMoments,
     CellTable,
-    GroupTables,
     LatticeQuestion,
     LatticeTables,
     Reason,
@@ -33,95 +27,6 @@ from unpooled.questions import (
 
 Cut = Callable[[FloatArray, Lattice, int, Draws, CellMoments], LatticeTable]
 """Cuts ascending values into a table with cells of K people."""
-
-# --- at a center -------------------------------------------------------------------------------
-
-
-def summarise_lattice(
-    question: LatticeQuestion,
-    selection: Selection,
-    policy: Policy,
-    draws: Draws,
-    parts: Parts,
-    coarser: int,
-) -> LatticeTables:
-    """Each group's own table, or a table for each part of it that was told by itself before."""
-    facts = center_facts(selection, question.variable, policy)
-    lattice = selection.cohort.declared.lattice(*facts)
-    told = moments_in_force(question, policy)
-    return LatticeTables(
-        scale=facts.scale,
-        groups=tuple(
-            GroupTables(
-                group=group,
-                tables=tuple(
-                    cell_table(part, lattice, selection.ks, draws, told, coarser)
-                    for part in parts[group]
-                ),
-            )
-            for group in selection.groups
-        ),
-        resolution=facts.resolution,
-        lower=selection.cohort.declared.lower,
-        upper=selection.cohort.declared.upper,
-    )
-
-
-def cell_table(
-    part: TablePart,
-    lattice: Lattice,
-    ks: tuple[int, int],
-    draws: Draws,
-    moments: CellMoments,
-    coarser: int = 1,
-    cut: Cut = lattice_table,
-) -> CellTable:
-    """The table of a part, with what the gate needs to judge it."""
-    values, k = part.values, max(ks)
-    if coarser == ONE_CELL:  # the mean may be what must not be told
-        part, moments = replace(part, edges=np.zeros(0)), "none"
-    if part.edges is not None:
-        table = table_at(part.edges, values, lattice, k, moments)
-    elif coarser == 1:
-        table = cut(values, lattice, k, draws, moments)
-    else:
-        wide = cut(values, lattice, min(k * coarser, len(values) // 2), draws, "none")
-        table = table_at(wide.edges, values, lattice, k, moments)
-    judged = telling_cells(table.edges, lattice.step, moments).tolist()
-    people = np.split(values, np.cumsum(table.counts)[:-1])
-    telling = tuple(
-        telling_values(p, *ks) if j else None for p, j in zip(people, judged, strict=True)
-    )
-    scale = lattice.open_scale(table.edges)
-    scaled = (scale.at(i).forth(p) for i, p in enumerate(people))
-    return CellTable(
-        edges=tuple(table.edges.tolist()),
-        counts=tuple(table.counts.tolist()),
-        means=_told(table.means, telling, MEAN_NEEDS),
-        sds=_told(table.sds, telling, SD_NEEDS),
-        values=telling,
-        dominated=tuple(map(_one_carries_it, scaled, telling)),
-    )
-
-
-def _one_carries_it(people: FloatArray, telling: int | None) -> bool | None:
-    """Told only where it decides on the SD: of few values it would say how many people have one."""
-    if telling is None:
-        return None
-    return not 0 < telling < SD_NEEDS and dominated(people)
-
-
-def _told(
-    moments: FloatArray, telling: Iterable[int | None], needed: int
-) -> tuple[float | None, ...]:
-    """The moments of cells with enough values, whichever K is asked."""
-    return tuple(
-        None if isnan(moment) or 0 < (values or 0) < needed else moment
-        for moment, values in zip(moments.tolist(), telling, strict=True)
-    )
-
-
-# --- at the coordinator ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +65,9 @@ class Tables:
         return found
 
 
-def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -> Tables:
+def ask_tables(conversation: Conversation, request: Request, declared: Variable) -> Tables:
     """One round: the tables of every group."""
-    round_ = coordinator.ask(LatticeQuestion(**request.fields), LatticeTables)
+    round_ = conversation.ask(LatticeQuestion(**request.fields), LatticeTables)
     refusals = list(round_.refusals)
     found: dict[str, dict[str, list[LatticeTable]]] = {}
     hidden: dict[str, dict[str, int]] = {}
@@ -186,7 +91,7 @@ def ask_tables(coordinator: Coordinator, request: Request, declared: Variable) -
             if placeable:
                 found.setdefault(group, {})[center] = placeable
     if not found:
-        explain(coordinator, request, refusals)
+        explain(conversation, request, refusals)
     wanted = request.groups if request.groups is not None else in_order(found)
     groups = {group: found.get(group, {}) for group in wanted}
     few = {group: _few_values(round_.aggregates.values(), group) for group in groups}
@@ -218,29 +123,29 @@ def _hidden(said: LatticeTables, group: str, lattice: Lattice) -> int:
     That is one cell between limits, or two without any.
     """
     most = 2 if isinf(lattice.lower) and isinf(lattice.upper) else 1
-    tables = [table for told in said.groups if told.group == group for table in told.tables]
+    tables = [told.table for told in said.groups if told.group == group]
     return sum(
         sum(table.counts)
         for table in tables
         if len(table.counts) <= most
         and not any(mean is not None for mean in table.means)
-        and any(values in range(1, MEAN_NEEDS) for values in table.values)
+        and said.moments != "none"
     )
 
 
 def _unplaced(said: LatticeTables, group: str) -> int:
     """How many of a group are in outer cells of so few values that their means were withheld."""
-    tables = [table for told in said.groups if told.group == group for table in told.tables]
+    tables = [told.table for told in said.groups if told.group == group]
     outer = [(table, cell) for table in tables for cell in {0, len(table.counts) - 1}]
-    return sum(t.counts[c] for t, c in outer if t.values[c] in range(1, MEAN_NEEDS))
+    return sum(t.counts[c] for t, c in outer if t.means[c] is None and said.moments != "none")
 
 
 def _few_values(said: Iterable[LatticeTables], group: str) -> tuple[bool, bool]:
-    tables = [table for s in said for g in s.groups if g.group == group for table in g.tables]
+    tables = [(g.table, s.moments != "none") for s in said for g in s.groups if g.group == group]
 
     def most(outer: int) -> bool:
-        few = sum(t.counts[outer] for t in tables if t.values[outer] in range(1, MEAN_NEEDS))
-        return 2 * few > sum(t.counts[outer] for t in tables)
+        few = sum(t.counts[outer] for t, may in tables if may and t.means[outer] is None)
+        return 2 * few > sum(t.counts[outer] for t, _ in tables)
 
     return most(0), most(-1)
 
@@ -262,7 +167,7 @@ def _read_groups(
     asked = (EVERYBODY,) if request.by is None else request.groups
     if asked is not None and not {group.group for group in said.groups} <= set(asked):
         raise ValueError("the center answered for groups that were not asked for")
-    found = {group.group: [read_table(t, lattice) for t in group.tables] for group in said.groups}
+    found = {group.group: [read_table(group.table, lattice)] for group in said.groups}
     if said.resolution is None:
         return found
     between = LatticeTable.between_values

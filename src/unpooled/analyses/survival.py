@@ -6,28 +6,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from unpooled.analyses.asking import Request, check_answered, group_label, in_order
-from unpooled.analyses.lattice_facts import center_facts, common_facts
-from unpooled.analyses.parallel import cell_table, read_table
-from unpooled.analyses.parts import TablePart
-from unpooled.center.cohort import Selection
-from unpooled.center.outcome import Outcome
-from unpooled.center.policy import Policy, empty_status_told
-from unpooled.coordinator import Coordinator, Round
+from unpooled.analyses.asking import Request, check_answered, group_label, in_order, refuse
+from unpooled.analyses.lattice_facts import common_facts
+from unpooled.analyses.parallel import read_table
+from unpooled.coordinator import Conversation, Round
 from unpooled.data.variables import Variable
 from unpooled.errors import InputError
-from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cutting import Draws, status_table
-from unpooled.maths.event_shares import Below
 from unpooled.maths.horizon import agreed_horizon
 from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.moments import MeanSD
 from unpooled.maths.pseudo_times import ArmTables
 from unpooled.questions import (
     EVERYBODY,
-    CellMoments,
     CellTable,
     FollowUpQuestion,
     GroupStatuses,
@@ -37,74 +27,6 @@ from unpooled.questions import (
     SurvivalQuestion,
     SurvivalTables,
 )
-
-# --- at a center -------------------------------------------------------------------------------
-
-
-def summarise_survival(
-    question: SurvivalQuestion,
-    selection: Selection,
-    outcome: Outcome,
-    policy: Policy,
-    draws: Draws,
-) -> SurvivalTables:
-    """Each group's tables of events and of censorings, or one of all its people."""
-    facts = center_facts(selection, question.variable, policy, question.horizon)
-    zeros = empty_status_told(question, policy)
-    declared = selection.cohort.declared
-    lattice = declared.follow_up_lattice(facts.scale, question.horizon, facts.resolution)
-    cutter = _Cutter(lattice, selection.ks, draws, policy.moments)
-    return SurvivalTables(
-        scale=facts.scale,
-        groups=tuple(
-            _statuses(group, *outcome.times(group, question.horizon), cutter, zeros)
-            for group in selection.groups
-        ),
-        resolution=facts.resolution,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Cutter:
-    """Cuts sorted times into cells."""
-
-    lattice: Lattice
-    ks: tuple[int, int]
-    draws: Draws
-    moments: CellMoments
-
-    @property
-    def k(self) -> int:
-        """How many people a cell needs."""
-        return max(self.ks)
-
-    def cells(self, times: FloatArray) -> tuple[CellTable, ...]:
-        """One table; none where there is nobody."""
-        if not len(times):
-            return ()
-        part = TablePart(times, None)
-        draws, told = self.draws, self.moments
-        return (cell_table(part, self.lattice, self.ks, draws, told, cut=status_table),)
-
-
-def _statuses(
-    group: str, events: FloatArray, censored: FloatArray, cutter: _Cutter, zeros: bool
-) -> GroupStatuses:
-    """All or nothing: n and one of the two would give the other away."""
-    few = [len(times) < cutter.k and (len(times) > 0 or not zeros) for times in (events, censored)]
-    if not any(few):
-        tables = cutter.cells(events), cutter.cells(censored)
-        return GroupStatuses(
-            group=group, events=tables[0], censored=tables[1], either=None, below=None
-        )
-    below: Below = "both" if all(few) else "events" if few[0] else "censored"
-    everybody = np.sort(np.concatenate((events, censored)))
-    return GroupStatuses(
-        group=group, events=None, censored=None, either=cutter.cells(everybody), below=below
-    )
-
-
-# --- at the coordinator ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,22 +80,20 @@ class ToldArms:
     added: str | None = None  # the grouping whose arms were added up
 
 
-def ask_arms(coordinator: Coordinator, asked: OutcomeRequest, declared: Variable) -> ToldArms:
+def ask_arms(conversation: Conversation, asked: OutcomeRequest, declared: Variable) -> ToldArms:
     """One parallel round; one coarse one before where groups or the horizon are not known."""
-    added = _grouping_told(coordinator, asked)
+    added = _grouping_told(conversation, asked)
     if added is not None:
         asked = replace(asked, request=replace(asked.request, by=added.by, groups=added.groups))
     horizon = _known_horizon(asked, declared, added)
-    rounds = 1
     agreed = horizon is None
     if horizon is None or (asked.request.by is not None and asked.request.groups is None):
-        asked, horizon = _agree(coordinator, asked, horizon)
-        rounds = 2
-    told = coordinator.ask(SurvivalQuestion(**asked.fields, horizon=horizon), SurvivalTables)
+        asked, horizon = _agree(conversation, asked, horizon)
+    told = conversation.ask(SurvivalQuestion(**asked.fields, horizon=horizon), SurvivalTables)
     refusals = list(told.refusals)
-    arms, readable = _arms(coordinator.link.centers, told, declared, horizon, refusals)
+    arms, readable = _arms(conversation.centers, told, declared, horizon, refusals)
     if not arms:
-        check_answered(coordinator, asked.request, told, [])
+        check_answered(conversation, asked.request, told, [])
     facts = common_facts(readable)
     lattice = _follow_up_lattice(facts.scale, facts.resolution, horizon, declared)
     named = asked.request.groups or (EVERYBODY,)
@@ -183,9 +103,9 @@ def ask_arms(coordinator: Coordinator, asked: OutcomeRequest, declared: Variable
         agreed,
         lattice,
         {group: arms[group] for group in named if group in arms},
-        coordinator.link.centers,
+        conversation.centers,
         tuple(refusals),
-        rounds,
+        conversation.rounds,
         None if added is None else added.by,
     )
 
@@ -198,13 +118,13 @@ def _known_horizon(
     return declared.upper if added is None else added.horizon
 
 
-def _grouping_told(coordinator: Coordinator, asked: OutcomeRequest) -> SurvivalQuestion | None:
+def _grouping_told(conversation: Conversation, asked: OutcomeRequest) -> SurvivalQuestion | None:
     """An earlier question by groups whose arms together are the people asked for now."""
     if asked.request.by is not None:
         return None
     people = (asked.request.variable, asked.event, asked.event_is, asked.request.where)
-    for received in coordinator.received:
-        question = received.question
+    for release in conversation.ever_received:
+        question = release.question
         if isinstance(question, SurvivalQuestion) and people == (
             question.variable,
             question.event,
@@ -216,14 +136,14 @@ def _grouping_told(coordinator: Coordinator, asked: OutcomeRequest) -> SurvivalQ
 
 
 def _agree(
-    coordinator: Coordinator, asked: OutcomeRequest, horizon: float | None
+    conversation: Conversation, asked: OutcomeRequest, horizon: float | None
 ) -> tuple[OutcomeRequest, float]:
     """The coarse round: which groups are there, and a horizon beyond the bulk of their times."""
-    round_ = coordinator.ask(FollowUpQuestion(**asked.fields), Moments)
+    round_ = conversation.ask(FollowUpQuestion(**asked.fields), Moments)
     groups = [group for said in round_.aggregates.values() for group in said.moments]
     found = in_order({group.group for group in groups})
-    every_group = partial(_every_group, coordinator, asked)
-    check_answered(coordinator, asked.request, round_, found, every_group)
+    every_group = partial(_every_group, conversation, asked)
+    check_answered(conversation, asked.request, round_, found, every_group)
     if asked.request.by is not None and asked.request.groups is None:
         asked = replace(asked, request=replace(asked.request, groups=tuple(found)))
     if horizon is None:
@@ -231,18 +151,21 @@ def _agree(
             MeanSD(g.n, g.mean, g.sd) for g in groups if g.mean is not None and g.sd is not None
         ]
         if not told or not any(part.mean > 0 for part in told):
+            if any(refusal.reason is Reason.WOULD_ISOLATE for _, refusal in round_.refusals):
+                refuse(round_.refusals)
             raise InputError(
-                "horizon: the centers' times take too few values to agree on one. "
+                "horizon: no center gave a mean time, since times take few values or earlier "
+                "answers stand against it. "
                 "Hint: say how long the study followed people, as in horizon=60."
             )
         horizon = agreed_horizon(told)
     return asked, horizon
 
 
-def _every_group(coordinator: Coordinator, asked: OutcomeRequest) -> set[str]:
+def _every_group(conversation: Conversation, asked: OutcomeRequest) -> set[str]:
     """All groups, by the question about an outcome: sizes of everybody would be another one."""
     any_group = replace(asked, request=replace(asked.request, groups=None))
-    answers = coordinator.ask(FollowUpQuestion(**any_group.fields), Moments).aggregates.values()
+    answers = conversation.ask(FollowUpQuestion(**any_group.fields), Moments).aggregates.values()
     return {group.group for said in answers for group in said.moments}
 
 
@@ -280,7 +203,7 @@ def _arms(
 
 
 def _read(said: GroupStatuses, k: int, lattice: Lattice) -> ArmTables:
-    def tables(cells: Sequence[CellTable] | None) -> tuple[LatticeTable, ...]:
-        return tuple(read_table(cell, lattice) for cell in cells or ())
+    def tables(cells: CellTable | None) -> tuple[LatticeTable, ...]:
+        return () if cells is None else (read_table(cells, lattice),)
 
     return ArmTables(k, tables(said.events), tables(said.censored), tables(said.either), said.below)

@@ -7,7 +7,7 @@ from typing import NoReturn
 import numpy as np
 
 from unpooled.analyses.survival import OutcomeRequest, ToldArms, ask_arms
-from unpooled.coordinator import Coordinator
+from unpooled.coordinator import Conversation
 from unpooled.data.variables import Variable
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.cox import center_ratios, hazard_ratio, ratio_heterogeneity
@@ -33,10 +33,10 @@ _QUANTILES = (0.25, 0.5, 0.75)
 
 
 def run_survival(
-    coordinator: Coordinator, asked: OutcomeRequest, declared: Variable
+    conversation: Conversation, asked: OutcomeRequest, declared: Variable
 ) -> SurvivalResult:
     """Ask for the arms and combine what the centers tell of them."""
-    told = ask_arms(coordinator, asked, declared)
+    told = ask_arms(conversation, asked, declared)
     unclear = [group for group, arm in told.arms.items() if known_share(arm) < _ENOUGH]
     if len(unclear) == len(told.arms):
         _refuse_unclear(told)
@@ -48,7 +48,9 @@ def run_survival(
     until = _followed_until([arm.until(known[group]) for group, arm in people.items()], told)
     arms = tuple(_arm(group, arm, known[group], until) for group, arm in people.items())
     compared = len(people) > 1 and not unclear
+    answered = {code for arm in people.values() for code in np.unique(arm.centers).tolist()}
     return SurvivalResult(
+        answered=tuple(name for code, name in enumerate(told.centers) if code in answered),
         time=asked.request.variable,
         event=asked.event,
         by=asked.request.by,

@@ -1,28 +1,20 @@
 """The federated table: each center's people in bins, added up center by center (the chain)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from unpooled.analyses.asking import Attendance, Request, refuse, take_attendance
-from unpooled.analyses.parts import Parts, fixed_edges
-from unpooled.center.cohort import RefusedQuestion, Selection
-from unpooled.coordinator import Coordinator
+from unpooled.coordinator import Conversation
 from unpooled.errors import InputError, MessageError, RefusedError
-from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.binning import Rule, Weight, buffer, coarsen, cut, place_boundaries
+from unpooled.maths.arrays import IntArray
 from unpooled.maths.chain import Chain
-from unpooled.maths.joining import Join, Pools, join
-from unpooled.maths.rejoining import join_again
+from unpooled.maths.joining import Pools
 from unpooled.maths.table import Table
 from unpooled.questions import (
     CenterJoin,
     CenterTable,
-    GroupCounts,
-    GroupPools,
     JoinQuestion,
     Limits,
     Reason,
@@ -34,130 +26,9 @@ from unpooled.results.table import TableResult
 
 PLAINLY = 0.9  # of the ranks' variance: a table that tells less makes effects look smaller
 
-# --- at a center -------------------------------------------------------------------------------
-
-
-def summarise_table(
-    question: TableQuestion, selection: Selection, weight: Weight, parts: Parts, coarser: int
-) -> CenterTable:
-    """The center's own table; where edges are fixed already, at those."""
-    values = selection.values()
-    rule = _rule(selection, values, question.room, coarser)
-    if all(part.edges is None for own in parts.values() for part in own):
-        cuts = cut(values, rule)
-        edges = place_boundaries(cuts.below, cuts.above, weight)
-    else:
-        edges = _told_edges(values, parts, rule)
-    told = [v.searchsorted(edges, "right") for v in values]
-    counts = [np.diff(t, prepend=0, append=len(v)) for t, v in zip(told, values, strict=True)]
-    lower, upper = _outer_limits(question.limits, selection, values, edges)
-    return CenterTable(
-        lower=lower,
-        edges=tuple(edges.tolist()),
-        upper=upper,
-        groups=tuple(
-            GroupCounts(group=group, counts=tuple(people.tolist()))
-            for group, people in zip(selection.groups, counts, strict=True)
-        ),
-    )
-
-
-def _told_edges(values: Sequence[FloatArray], parts: Parts, rule: Rule) -> FloatArray:
-    """The edges that all groups may be told at; also people who get their first table there."""
-    fixed = [fixed_edges(own) for own in parts.values()]
-    common = reduce(np.intersect1d, [edges for edges in fixed if edges is not None])
-    new = [p.values for own in parts.values() if len(own) > 1 for p in own if p.edges is None]
-    if not len(common):
-        raise RefusedQuestion(Reason.WOULD_DIFFER, limit=rule.k)
-    return coarsen([*values, *new], common, rule)
-
-
-def summarise_join(
-    question: JoinQuestion, selection: Selection, weight: Weight, parts: Parts, coarser: int
-) -> CenterJoin:
-    """What the center adds to the table so far; where edges are fixed already, at those."""
-    values = selection.values()
-    interior = np.array(question.edges, dtype=np.float64)
-    if not np.all(np.isfinite(interior)) or np.any(np.diff(interior) <= 0):
-        raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
-    rule = _rule(selection, values, question.room, coarser)
-    fixed = [fixed_edges(own) for own in parts.values()]
-    if all(edges is None for edges in fixed):
-        joined = join(values, interior, rule, weight)
-    else:
-        joined = _join_again(question, values, parts, rule, weight)
-    edges = np.union1d(interior, joined.splits)
-    lower, upper = _outer_limits(question.limits, selection, values, edges)
-    return CenterJoin(
-        lower=_wider(lower, question.lower, min),
-        splits=tuple(joined.splits.tolist()),
-        upper=_wider(upper, question.upper, max),
-        groups=tuple(
-            GroupPools(
-                group=group, spans=tuple(pools.spans.tolist()), counts=tuple(pools.counts.tolist())
-            )
-            for group, pools in zip(selection.groups, joined.pools, strict=True)
-        ),
-    )
-
-
-def _join_again(
-    question: JoinQuestion, values: list[FloatArray], parts: Parts, rule: Rule, weight: Weight
-) -> Join:
-    interior, fixed = np.array(question.edges), [fixed_edges(own) for own in parts.values()]
-    if any(len(own) > 1 and any(part.edges is None for part in own) for own in parts.values()):
-        raise RefusedQuestion(Reason.WOULD_DIFFER, limit=rule.k)
-    joined = join_again(values, interior, fixed, rule, weight, question.room)
-    told = np.union1d(interior, joined.splits)
-    if not all(edges is None or np.isin(edges, told).any() for edges in fixed):
-        raise RefusedQuestion(Reason.WOULD_DIFFER, limit=rule.k)
-    return joined
-
-
-def _rule(selection: Selection, values: list[FloatArray], room: int | None, coarser: int) -> Rule:
-    """The rule that makes (or adds) at most `room` bins: each holds n / room people.
-
-    `coarser` bins have so many times more people at least.
-    """
-    people = sum(map(len, values))
-    least = 1 if room is None else -(-people // room) if room > 0 else people + 1
-    if coarser > 1:
-        least = max(least, coarser * selection.rule.k)
-    return replace(selection.rule, bin=least)
-
-
-def _outer_limits(
-    asked: Limits, selection: Selection, values: list[FloatArray], edges: FloatArray
-) -> tuple[float | None, float | None]:
-    match asked:
-        case "open":
-            return None, None
-        case "natural":
-            declared = selection.cohort.declared
-            if declared.lower is None and declared.upper is None:
-                raise RefusedQuestion(Reason.NO_LIMITS)
-            return declared.lower, declared.upper
-        case "buffer":
-            together = np.sort(np.concatenate(values))
-            k = selection.rule.k
-            first = max(int(np.searchsorted(together, edges[:1], "right").sum()), k)
-            last = min(int(np.searchsorted(together, edges[-1:], "right").sum()), len(together) - k)
-            return (
-                float(together[0]) - buffer(together[:first]),
-                float(together[-1]) + buffer(together[last:]),
-            )
-
-
-def _wider(own: float | None, so_far: float | None, pick: Any) -> float | None:
-    """An outer limit that holds both; open where either is."""
-    return None if own is None or so_far is None else float(pick(own, so_far))
-
-
-# --- at the coordinator ------------------------------------------------------------------------
-
 
 def run_table_beside(
-    coordinator: Coordinator,
+    conversation: Conversation,
     request: Request,
     methods: Sequence[str],
     shape: tuple[int | None, Limits],
@@ -165,7 +36,7 @@ def run_table_beside(
 ) -> TableResult | None:
     """The table for one of several methods; None where it is refused and others are left."""
     try:
-        return run_table(coordinator, request, *shape)
+        return run_table(conversation, request, *shape)
     except RefusedError as refused:
         if len(methods) == 1:
             raise
@@ -190,13 +61,13 @@ def table_note(table: TableResult, told: float) -> str | None:
 
 
 def run_table(
-    coordinator: Coordinator, request: Request, max_bins: int | None, limits: Limits
+    conversation: Conversation, request: Request, max_bins: int | None, limits: Limits
 ) -> TableResult:
     """Begin with the largest center, then let the others join one by one."""
     if max_bins is not None and (not isinstance(max_bins, int) or max_bins < 1):
         raise InputError(f"max_bins must be a whole number of at least 1, got {max_bins!r}")
-    attendance = take_attendance(coordinator, request)
-    chain = _Chain(coordinator, attendance, max_bins, limits)
+    attendance = take_attendance(conversation, request)
+    chain = _Chain(conversation, attendance, max_bins, limits)
     for center in attendance.centers:
         chain.add(center)
     refusals = (*attendance.refusals, *chain.refusals)
@@ -220,12 +91,12 @@ class _Chain:
 
     def __init__(
         self,
-        coordinator: Coordinator,
+        conversation: Conversation,
         attendance: Attendance,
         max_bins: int | None,
         limits: Limits,
     ) -> None:
-        self._coordinator = coordinator
+        self._conversation = conversation
         self._max_bins = max_bins
         self._asked: dict[str, Any] = {**attendance.request.fields, "limits": limits}
         self._groups = attendance.groups
@@ -245,7 +116,7 @@ class _Chain:
 
     def _begin(self, center: str) -> None:
         question = TableQuestion(**self._asked, room=self._max_bins)
-        round_ = self._coordinator.ask(question, CenterTable, [center])
+        round_ = self._conversation.ask(question, CenterTable, [center])
         self.refusals += round_.refusals
         if center not in round_.aggregates:
             return
@@ -265,7 +136,7 @@ class _Chain:
             lower=None if np.isinf(lower) else lower,
             upper=None if np.isinf(upper) else upper,
         )
-        round_ = self._coordinator.ask(question, CenterJoin, [center])
+        round_ = self._conversation.ask(question, CenterJoin, [center])
         self.refusals += round_.refusals
         if center not in round_.aggregates:
             return

@@ -2,106 +2,62 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import assert_never
 
-from unpooled.analyses.asking import summarise_catalogue, summarise_sizes
-from unpooled.analyses.compare import summarise_ranks
-from unpooled.analyses.describe import summarise_moments
-from unpooled.analyses.groups import summarise_group_ranks, telling_groups
-from unpooled.analyses.parallel import summarise_lattice
-from unpooled.analyses.parts import ONE_CELL, table_parts
-from unpooled.analyses.quantiles import summarise_losses, summarise_powers
-from unpooled.analyses.survival import summarise_survival
-from unpooled.analyses.table import summarise_join, summarise_table
+import msgspec
+
 from unpooled.center.approval import Steward
-from unpooled.center.cohort import (
-    Cohort,
-    RefusedQuestion,
-    Selection,
-    find_cohort,
-    rows_of,
-    select,
-    units_of,
-    withhold,
-)
-from unpooled.center.frozen import FrozenOutcomes
-from unpooled.center.gate import Gate, Release
-from unpooled.center.keyed_boundaries import keyed_draws, keyed_weight
+from unpooled.center.disclosure import TooClose
+from unpooled.center.fingerprint import people_fingerprint
+from unpooled.center.gate import Asked, Asking, Gate, Release
 from unpooled.center.keys import CenterKey
 from unpooled.center.ledger import Ledger
-from unpooled.center.memory.definition import without_own
-from unpooled.center.memory.history import WouldDiffer
-from unpooled.center.memory.memory import DataChanged, Memory
-from unpooled.center.memory.memory_file import MemoryFile, memory_path
-from unpooled.center.memory.proposal import Group, Proposal
-from unpooled.center.memory.tables import none_within
-from unpooled.center.memory.units import Members
-from unpooled.center.outcome import Outcome, find_outcome
-from unpooled.center.policy import Policy, k_in_force, nobody_told, people_needed
+from unpooled.center.memory import Draft, Key, Memory, MemoryFile, from_bits, memory_path
+from unpooled.center.people import (
+    Cohort,
+    RefusedQuestion,
+    Rows,
+    check_persons,
+    check_values,
+    find_cohort,
+)
+from unpooled.center.policy import Policy
+from unpooled.center.summarise import Summary
+from unpooled.center.words import condition, is_plain, rows_chosen, uses_itself
 from unpooled.data.sources import Source
 from unpooled.data.variables import Variable
 from unpooled.errors import GateError, HeldError, InputError, LedgerError, MessageError
-from unpooled.maths.arrays import FloatArray
-from unpooled.maths.binning import Weight
+from unpooled.maths.arrays import BoolArray
 from unpooled.maths.large import allocating
 from unpooled.questions import (
     EVERYBODY,
-    AboutPeople,
-    Aggregate,
     Answer,
+    Catalogue,
     CatalogueQuestion,
     CohortQuestion,
-    FollowUpQuestion,
     GroupRanksQuestion,
-    JoinQuestion,
-    LatticeQuestion,
-    LossQuestion,
-    MomentsQuestion,
-    OutcomeQuestion,
+    Named,
     PowersQuestion,
-    Question,
     RanksQuestion,
     Reason,
     Refusal,
-    SizesQuestion,
-    SurvivalQuestion,
-    TableQuestion,
     decode_answer,
     decode_question,
+    encode,
 )
-from unpooled.questions.readable import is_readable
 
 _log = logging.getLogger(__name__)  # what went wrong stays at the center
 
-
-_COARSER = (1, 2, 4, 8, 16, 64, 256, ONE_CELL)  # a table beside told sets may need to be
-
-
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """The rows, as the memory must know them."""
-
-    source: Source
-    policy: Policy
-
-    def fingerprint(self, variable: str) -> str:
-        person, rule = self.policy.person, self.policy.per_person
-        found = self.source.fingerprint(variable, *(() if person is None else (person,)))
-        return found if rule is None else f"{found}, {rule} of each person"
-
-    def values(self, variable: str) -> FloatArray:
-        return self.source.values(variable)
+_UNCOUNTED = frozenset({Reason.WAITING_FOR_STEWARD, Reason.REFUSED_BY_STEWARD, Reason.BUDGET})
 
 
 class Center:
     """Answers questions about its own people.
 
-    The rows are taken to stay as they are while the center is open: the people of the last
-    question are kept sorted, since the next question is mostly about them too.
+    The rows are taken to stay as they are while the center is open.
     """
 
     def __init__(
@@ -122,20 +78,25 @@ class Center:
         self.name = name
         self.steward = steward
         self.ledger = Ledger(name, key, ledger)
-        self._source = source
+        self._rows = Rows(source, policy, key.secret)
         self._policy = policy
         self._secret = key.secret
         self._variables = dict(variables or {})
         try:
-            file = MemoryFile(name, None if ledger is None else memory_path(ledger), self.ledger)
+            self._memory = self._remembered(ledger)
         except LedgerError:
             self.ledger.close()
             raise
-        self._memory = Memory(policy.k, file, _Data(source, policy))
         self._gate = Gate(name, policy, self.ledger, self._variables, self._memory, steward)
+        self._answers = {
+            entry.question.encode(): entry.answer.encode()
+            for entry in self.ledger
+            if entry.kind == "release"
+        }
         self._turn = threading.Lock()
-        self._frozen = FrozenOutcomes.of(self.ledger)
-        self._last: tuple[object, Cohort] | None = None
+        self._refused: tuple[str, int] = self._refused_today()
+        self._levels: dict[str, list[tuple[Key, BoolArray]]] = {}
+        self._open: set[str] | None = None  # groupings, and everybody, that can still be told
 
     def answer(self, payload: bytes, ticket: str | None = None) -> Release:
         """Answer a question with a release: an aggregate, refusals, or both.
@@ -146,13 +107,27 @@ class Center:
         not decided. A question that comes again with the same `ticket` gets the same release.
         """
         # each answer is judged beside the one before
-        with self._turn, allocating(self._source.allocate):
-            return self._answer(payload, ticket)
+        with self._turn, allocating(self._rows.source.allocate):
+            before = len(self.ledger)
+            released = self._answer(payload, ticket)
+            if len(self.ledger) > before:  # not where it was repeated
+                self._count(released)
+            return released
 
     def close(self) -> None:
         """Let go of the files, so that another process may write them."""
         self.ledger.close()
         self._memory.close()
+
+    def _remembered(self, ledger: Path | None) -> Memory:
+        path = None if ledger is None else memory_path(ledger)
+        people = partial(people_fingerprint, self._rows.source, self._policy)
+        file = MemoryFile(self.name, path, self.ledger, people)
+        try:
+            return Memory(self._policy.k, self._rows.size, file)
+        except LedgerError:
+            file.close()
+            raise
 
     def _answer(self, payload: bytes, ticket: str | None) -> Release:
         try:
@@ -164,166 +139,291 @@ class Center:
         repeated = self._gate.repeat(question, ticket)
         if repeated is not None:
             return repeated
+        asked: Asked | None = None
         try:
-            return self._release(question, ticket)
+            self._check_budget()
+            if isinstance(question, CatalogueQuestion):
+                return self._gate.release(question, self._catalogue(), ticket=ticket)
+            asked, refusals = self._choose(question)
+            return self._respond(question, asked, refusals, ticket)
         except RefusedQuestion as refused:
-            return self._refuse(question, refused.refusal, ticket)
+            return self._refuse(question, refused.refusal, ticket, asked)
+        except TooClose as close:
+            self._note(question, close)
+            return self._refuse(question, self._isolates(None), ticket, asked, close.against)
         except (LedgerError, HeldError):
             raise
         except Exception:
             _log.info("%s: a question could not be answered", self.name, exc_info=True)
-            return self._refuse(question, Refusal(reason=Reason.FAILED), ticket)
+            return self._refuse(question, Refusal(reason=Reason.FAILED), ticket, asked)
 
-    def _release(self, question: Question, ticket: str | None) -> Release:
-        if not is_readable(question):
+    # --- people, by words alone -------------------------------------------------------------
+
+    def _choose(self, question: CohortQuestion) -> tuple[Asked, list[Refusal]]:
+        """The groups that may be answered for, judged beside all earlier ones, and the others."""
+        if not question.has_meaning:
             raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
-        k = k_in_force(question, self._policy)
-        if not self._frozen.allows(question, k):
-            raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k)
-        release = self._respond(question, ticket)
-        answer = decode_answer(release.payload)
-        if answer.aggregate is not None:  # the steward may say no
-            self._frozen.told(question, answer)
-        return release
-
-    def _refuse(self, question: Question | None, refusal: Refusal, ticket: str | None) -> Release:
-        k = k_in_force(question, self._policy)
-        answer = Answer(k=k, aggregate=None, refusals=(refusal,))
-        try:
-            return self._gate.release(question, answer, ticket=ticket)
-        except GateError:  # it says more than a refusal may: not even that nothing came may tell
-            _log.info("%s: a refusal broke a rule of the gate", self.name, exc_info=True)
-            bare = Answer(k=k, aggregate=None, refusals=(Refusal(reason=Reason.FAILED),))
-            return self._gate.release(question, bare, ticket=ticket)
-
-    def _respond(self, question: Question, ticket: str | None) -> Release:
-        k = k_in_force(question, self._policy)
-        if isinstance(question, CatalogueQuestion):
-            catalogue = summarise_catalogue(self._source, self._policy)
-            answer = Answer(k=k, aggregate=catalogue)
-            return self._gate.release(question, answer, ticket=ticket)
-        outcome = self._outcome(question) if isinstance(question, OutcomeQuestion) else None
-        cohort = self._cohort(question) if outcome is None else outcome.people
-        selection = select(cohort, question, self._policy)
-        if isinstance(question, GroupRanksQuestion):
-            selection = telling_groups(selection, question)
-        proposal = self._propose(question, selection)
-        selection = withhold(selection, question, proposal)
-        alone = isinstance(question, RanksQuestion | GroupRanksQuestion)  # one has no answer
-        answered = len(selection.groups) >= (2 if alone else 1)
-        if not answered:
-            silent = Answer(k=k, aggregate=None, refusals=selection.refusals)
-            return self._gate.release(question, silent, ticket=ticket)
-        for coarser in _COARSER:
-            aggregate = self._aggregate(question, selection, outcome, proposal, coarser)
-            answer = Answer(k=k, aggregate=aggregate, refusals=selection.refusals)
-            if not self._frozen.repeats(question, answer):
-                raise RefusedQuestion(Reason.DATA_CHANGED)
-            with suppress(WouldDiffer):
-                return self._gate.release(question, answer, proposal, ticket)
-        raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k)
-
-    def _propose(self, question: AboutPeople, selection: Selection) -> Proposal:
-        """For whom an answer may speak, beside all that was told before."""
-        members = selection.cohort.members(selection.groups)
-        nobody = units_of(self._source, self._policy)
-        rows = rows_of(self._source, question, self._policy)
-        among = {} if rows else self._among(question, selection.groups)  # with rows: all have them
-        groups = [
-            Group(name, *some, among.get(name))
-            for name, some in zip(selection.groups, members, strict=True)
-        ]
-        missing = isinstance(question, MomentsQuestion | FollowUpQuestion)
-        k = selection.rule.k
-        tables = TableQuestion | JoinQuestion | LatticeQuestion
-        table = people_needed(question, k) if isinstance(question, tables) else None
-        try:
-            proposal = self._memory.propose(
-                question, k, nobody, groups, missing=missing, table=table, rows=rows
-            )
-            self._check_survival(question, proposal)
-            return proposal
-        except WouldDiffer:
-            raise RefusedQuestion(Reason.WOULD_DIFFER, limit=k) from None
-        except DataChanged:
-            raise RefusedQuestion(Reason.DATA_CHANGED, question.variable) from None
-
-    def _among(self, question: AboutPeople, groups: Sequence[str]) -> dict[str, Members]:
-        """From whom each group was chosen, where the variable itself chose some of them."""
-        whole = without_own(question)
-        if whole is None:
-            return {}
-        declared = self._variables.get(question.variable, Variable())
-        cohort = find_cohort(self._source, whole, self._policy, declared)
-        if whole.by != question.by:
-            ((everybody, _),) = cohort.members([EVERYBODY])
-            return dict.fromkeys(groups, everybody)
-        members = cohort.members(groups)
-        return {group: present for group, (present, _) in zip(groups, members, strict=True)}
-
-    def _check_survival(self, question: AboutPeople, proposal: Proposal) -> None:
-        """Raise where a set would part the people of survival's tables, which have own cells."""
-        if isinstance(question, SurvivalQuestion):
-            history = proposal.draft.history
-            if not all(none_within(history, people) for people in proposal.people.values()):
-                raise WouldDiffer
-        elif proposal.draft.steps and self._frozen.has_outcome(question.variable):
-            raise WouldDiffer
-
-    def _aggregate(
-        self,
-        question: AboutPeople,
-        selection: Selection,
-        outcome: Outcome | None,
-        proposal: Proposal,
-        coarser: int,
-    ) -> Aggregate:
-        match question:
-            case SizesQuestion():
-                return summarise_sizes(selection)
-            case MomentsQuestion() | FollowUpQuestion():
-                return summarise_moments(selection, nobody_told(question, self._policy))
-            case SurvivalQuestion():
-                assert outcome is not None  # found before
-                draws = keyed_draws(self._secret, question.variable)
-                return summarise_survival(question, selection, outcome, self._policy, draws)
-            case TableQuestion():
-                self._check_limits(question)
-                parts = table_parts(selection, proposal)
-                return summarise_table(question, selection, self._weight(question), parts, coarser)
-            case JoinQuestion():
-                self._check_limits(question)
-                parts = table_parts(selection, proposal)
-                return summarise_join(question, selection, self._weight(question), parts, coarser)
-            case RanksQuestion():
-                return summarise_ranks(selection)
-            case LatticeQuestion():
-                parts = table_parts(selection, proposal)
-                draws = keyed_draws(self._secret, question.variable)
-                return summarise_lattice(question, selection, self._policy, draws, parts, coarser)
-            case GroupRanksQuestion():
-                return summarise_group_ranks(selection, question.ordered)
-            case PowersQuestion():
-                return summarise_powers(question, selection, self._policy)
-            case LossQuestion():
-                return summarise_losses(question, selection, self._policy)
-            case _:
-                assert_never(question)
+        if self._memory.changed or not self._rows.source.unchanged():
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        if isinstance(question, RanksQuestion | GroupRanksQuestion) and uses_itself(question):
+            raise RefusedQuestion(Reason.OWN_VARIABLE, question.variable)
+        if isinstance(question, PowersQuestion) and question.where is not None:
+            raise RefusedQuestion(Reason.NOT_ALLOWED)
+        cohort = self._cohort(question)
+        refusals = self._too_small(question, cohort)
+        if cohort.groups:
+            check_persons(self._rows, question)
+        draft = self._memory.told.about_rows(
+            question.variable, rows_chosen(question, self._rows.varies)
+        )
+        nearest, against = self._nearest(question, cohort, draft), None
+        for group in sorted(cohort.groups, key=lambda g: -int(cohort.members(g).sum())):
+            try:
+                draft = self._chosen(question, cohort, group, draft, nearest=group in nearest)
+            except TooClose as close:
+                if question.by is None:
+                    raise
+                self._note(question, close)
+                against = close.against
+                named = group if question.groups is not None else None
+                refusals.append(self._isolates(named))
+                cohort.only([name for name in cohort.groups if name != group])
+        cohort.nearest = tuple(group for group in nearest if group in cohort.groups)
+        return Asked(cohort, draft, against), list(dict.fromkeys(refusals))
 
     def _cohort(self, question: CohortQuestion) -> Cohort:
-        key = (question.variable, question.by, question.where)
-        if self._last is None or self._last[0] != key:
-            declared = self._variables.get(question.variable, Variable())
-            self._last = (key, find_cohort(self._source, question, self._policy, declared))
-        return self._last[1]
+        return find_cohort(self._rows, question, self._declared(question))
 
-    def _outcome(self, question: OutcomeQuestion) -> Outcome:
-        declared = self._variables.get(question.variable, Variable())
-        return find_outcome(self._source, question, self._policy, declared)
+    def _declared(self, question: CohortQuestion) -> Variable:
+        return self._variables.get(question.variable, Variable())
 
-    def _weight(self, question: CohortQuestion) -> Weight:
-        return keyed_weight(self._secret, question.variable)
+    def _too_small(self, question: CohortQuestion, cohort: Cohort) -> list[Refusal]:
+        """Leave out groups of too few people, whoever has a value."""
+        least, refusals, kept = question.needs(self._policy.k), [], []
+        for group in cohort.groups:
+            if int(cohort.members(group).sum()) >= least:
+                kept.append(group)
+            elif question.by is None:
+                raise RefusedQuestion(Reason.TOO_SMALL, limit=least)
+            elif question.groups is not None:  # a group that nobody named stays unnamed
+                refusals.append(Refusal(reason=Reason.TOO_SMALL, name=group, limit=least))
+        if not kept and not refusals:
+            raise RefusedQuestion(Reason.TOO_SMALL, limit=least)
+        cohort.only(kept)
+        return refusals
 
-    def _check_limits(self, question: TableQuestion | JoinQuestion) -> None:
-        if question.limits not in self._policy.limits:
-            raise RefusedQuestion(Reason.NOT_ALLOWED)
+    def _nearest(self, question: CohortQuestion, cohort: Cohort, draft: Draft) -> list[str]:
+        """Under a condition, answer as before for groups that differ by fewer than K people.
+
+        So the answer is the same whether the condition leaves out nobody or a few. Words that were
+        answered before are answered as they were then.
+        """
+        if question.where is None:
+            return []
+        found, words = [], condition(question.where)
+        everybody = self._cohort(msgspec.structs.replace(question, where=None))
+        for group in cohort.groups:
+            own, key = cohort.members(group), (question.by, question.cuts, group)
+            known = draft.known(key, words)
+            if known is not None:
+                cohort.put(group, from_bits(known.people, self._rows.size))
+                found += [group] if known.nearest else []
+                continue
+            near = draft.nearest(key, own, self._policy.k)
+            whole = everybody.groups.get(group)
+            if near is None and whole is not None:
+                near = whole if int((whole ^ own).sum()) < self._policy.k else None
+            if near is not None:
+                cohort.put(group, near)
+                found.append(group)
+        return found
+
+    def _chosen(
+        self,
+        question: CohortQuestion,
+        cohort: Cohort,
+        group: str,
+        draft: Draft,
+        *,
+        nearest: bool,
+    ) -> Draft:
+        """The draft with the people of a group; raises TooClose.
+
+        What follows from earlier answers tells nothing new of them, but that it does is a word
+        about whoever a condition was written for: it is refused like what differs by a few.
+        """
+        key, words = (question.by, question.cuts, group), condition(question.where)
+        people = cohort.members(group)
+        number = len(self.ledger) + 1
+        free = nearest or is_plain(question.where) or draft.known(key, words) is not None
+        if not free and draft.follows(people):
+            raise TooClose
+        return draft.choose(key, words, people, number, nearest=nearest)
+
+    # --- their values -----------------------------------------------------------------------
+
+    def _respond(
+        self, question: CohortQuestion, asked: Asked, refusals: list[Refusal], ticket: str | None
+    ) -> Release:
+        cohort, k = asked.cohort, self._policy.k
+        ranked = isinstance(question, RanksQuestion | GroupRanksQuestion)
+        if len(cohort.groups) < (2 if ranked else 1):
+            silent = Answer(k=k, aggregate=None, refusals=tuple(refusals))
+            return self._gate.release(question, silent, asked, ticket)
+        check_values(self._rows, question, self._declared(question))
+        refusals += self._without_values(question, cohort)
+        if len(cohort.groups) < (2 if ranked else 1):
+            silent = Answer(k=k, aggregate=None, refusals=tuple(refusals))
+            return self._gate.release(question, silent, asked, ticket)
+        terms = self._policy.terms(question, self._declared(question))
+        number = len(self.ledger) + 1
+        groups = list(cohort.groups)
+        summary = Summary(question, cohort, terms, asked.draft, number, self._secret)
+        before = self._answers.get(encode(question))
+        again = summary.again(before)
+        aggregate = again or summary.aggregate()
+        named = question.groups is not None
+        refusals += [
+            Refusal(reason=Reason.FEW_VALUES, name=group if named else None)
+            for group in groups
+            if group not in cohort.groups
+        ]
+        if not self._rows.source.unchanged():  # while they were read
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        shuts_out = self._still_open() - self._still_open(summary.draft)
+        if before is not None and again is not None:  # it did so then
+            shuts_out |= set(decode_answer(before).shuts_out)
+        answer = Answer(
+            k=k,
+            aggregate=aggregate,
+            refusals=tuple(dict.fromkeys(refusals)),
+            nearest=tuple(group for group in cohort.nearest if group in cohort.groups),
+            shuts_out=tuple(sorted(shuts_out)),
+        )
+        released = self._gate.release(question, answer, asked, ticket)
+        self._open = self._still_open() - set(answer.shuts_out)
+        self._answers[encode(question)] = released.payload
+        return released
+
+    def _still_open(self, draft: Draft | None = None) -> set[str]:
+        """What can still be told of: everybody, and each declared grouping whole."""
+        if draft is None and self._open is not None:
+            return self._open
+        state = self._memory.told if draft is None else draft
+        names = {EVERYBODY, *(self._policy.groupings or ())} if self._open is None else self._open
+        found = {name for name in names if self._can_tell(name, state)}
+        if draft is None:
+            self._open = found
+        return found
+
+    def _can_tell(self, name: str, draft: Draft) -> bool:
+        number = len(self.ledger) + 1
+        try:
+            for key, people in self._grouping(name):
+                draft = draft.choose(key, frozenset(), people, number)
+        except TooClose:
+            return False
+        return True
+
+    def _grouping(self, name: str) -> list[tuple[Key, BoolArray]]:
+        """The people of each level of a grouping that has enough of them, or everybody."""
+        if name not in self._levels:
+            everybody = name == EVERYBODY and name not in (self._policy.groupings or ())
+            cuts = None if everybody else (self._policy.groupings or {})[name] or None
+            by = None if everybody else name
+            question = CohortQuestion(variable=name, by=by, cuts=cuts)
+            groups = Cohort(self._rows, question, Variable(), None).groups
+            k = self._policy.k
+            self._levels[name] = [
+                ((by, cuts, g), who) for g, who in groups.items() if int(who.sum()) >= k
+            ]
+        return self._levels[name]
+
+    def _without_values(self, question: CohortQuestion, cohort: Cohort) -> list[Refusal]:
+        """Leave out groups of which too few have a value."""
+        least, refusals, kept = question.needs(self._policy.k), [], []
+        for group in cohort.groups:
+            if cohort.n(group) >= least:
+                kept.append(group)
+                continue
+            none = self._policy.zero_cells and question.where is None and not cohort.n(group)
+            reason = Reason.ALL_MISSING if none and question.by is None else Reason.TOO_SMALL
+            if question.by is None:
+                raise RefusedQuestion(reason, limit=least)
+            named = group if question.groups is not None else None
+            refusals.append(Refusal(reason=reason, name=named, limit=least))
+        cohort.only(kept)
+        return refusals
+
+    def _catalogue(self) -> Answer:
+        kinds = self._rows.source.kinds.items()
+        named = tuple(  # that nobody has decimals is not said: one person may be the first
+            Named(name=name, kind="float" if kind == "integer" else kind)
+            for name, kind in kinds
+            if self._policy.allows(name)
+        )
+        return Answer(k=self._policy.k, aggregate=Catalogue(variables=named))
+
+    # --- refusals ---------------------------------------------------------------------------
+
+    def _isolates(self, name: str | None) -> Refusal:
+        return Refusal(reason=Reason.WOULD_ISOLATE, name=name, limit=self._policy.k)
+
+    def _note(self, question: Asking, close: TooClose) -> None:
+        """Say in the center's own log which earlier answer stands against which people."""
+        if close.against is not None:
+            earlier = self._memory.about(close.against)
+            _log.info(
+                "%s: %s would isolate people beside entry %s, %s",
+                self.name,
+                question,
+                close.against,
+                earlier,
+            )
+
+    def _refuse(
+        self,
+        question: Asking,
+        refusal: Refusal,
+        ticket: str | None,
+        asked: Asked | None = None,
+        against: int | None = None,
+    ) -> Release:
+        answer = Answer(k=self._policy.k, aggregate=None, refusals=(refusal,))
+        try:
+            return self._gate.release(question, answer, asked, ticket, against)
+        except GateError:  # it says more than a refusal may: not even that nothing came may tell
+            _log.info("%s: a refusal broke a rule of the gate", self.name, exc_info=True)
+            failed = (Refusal(reason=Reason.FAILED),)
+            bare = msgspec.structs.replace(answer, refusals=failed)
+            return self._gate.release(question, bare, ticket=ticket)
+
+    # --- the budget of refusals -------------------------------------------------------------
+
+    def _check_budget(self) -> None:
+        """Refuse once too many questions of today were refused: refusals tell, too."""
+        most, (day, refused) = self._policy.refusals_a_day, self._refused
+        if most is not None and day == _today() and refused >= most:
+            raise RefusedQuestion(Reason.BUDGET, limit=most)
+
+    def _count(self, released: Release) -> None:
+        """Count an answer that refuses something."""
+        today, (day, refused) = _today(), self._refused
+        before = refused if day == today else 0
+        self._refused = (today, before + _refuses(released.payload))
+
+    def _refused_today(self) -> tuple[str, int]:
+        today = _today()
+        if self._policy.refusals_a_day is None:
+            return today, 0
+        answers = (entry.answer for entry in self.ledger if entry.time.startswith(today))
+        return today, sum(_refuses(answer.encode()) for answer in answers)
+
+
+def _refuses(payload: bytes) -> bool:
+    """Whether an answer refuses anything, be it one group, for a reason that may tell something."""
+    return any(refusal.reason not in _UNCOUNTED for refusal in decode_answer(payload).refusals)
+
+
+def _today() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d")

@@ -7,6 +7,7 @@ The file looks like this::
     ledger = "Haifa.ledger"
     approval = "auto"
     ram_mb = 1000                         # how much memory answers may take
+    tick = 0.25                           # answers leave at multiples of so many seconds
 
     [policy]
     k = 10
@@ -49,6 +50,9 @@ from unpooled.nearest import unknown
 from unpooled.toml_file import read_toml
 
 Code = str | int | float
+
+TICK = 0.25  # seconds
+_LONGEST_TICK = 60.0
 
 
 class CenterVariable(Variable, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -100,6 +104,7 @@ class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     key: str | None = None  # the key file; beside the ledger if not said
     approval: Literal["auto", "ask"] = "auto"  # ask: the steward sees all before it leaves
     ram_mb: int = 1000  # how much memory answers may take
+    tick: float = TICK  # over the network answers leave at multiples of so many seconds
     policy: Policy = msgspec.field(default_factory=Policy)
     variables: dict[str, CenterVariable] = {}
 
@@ -107,6 +112,8 @@ class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         if (self.data is None) == (self.postgres is None):
             raise InputError("give either data, a CSV or Parquet file, or [postgres]")
         check_ram(self.ram_mb)
+        if not 0 < self.tick <= _LONGEST_TICK:
+            raise InputError(f"tick must lie in (0, {_LONGEST_TICK:g}] seconds, got {self.tick:g}")
 
 
 def read_center(path: str | Path) -> CenterFile:
@@ -114,14 +121,17 @@ def read_center(path: str | Path) -> CenterFile:
     return read_toml(path, CenterFile)
 
 
-def open_data(center: CenterFile, folder: Path) -> Source:
-    """The center's rows, under the study's names and codes; paths count from `folder`."""
+def open_rows(center: CenterFile, folder: Path) -> Source:
+    """The center's rows, under its own names and codes; paths count from `folder`."""
     scratch = Scratch(center.ram_mb, folder)
     if center.postgres is not None:
-        rows = open_postgres(center.postgres, scratch)
-    else:
-        rows = open_source(folder / str(center.data), scratch)
-    return translate(rows, center.variables)
+        return open_postgres(center.postgres, scratch)
+    return open_source(folder / str(center.data), scratch)
+
+
+def open_data(center: CenterFile, folder: Path) -> Source:
+    """The center's rows, under the study's names and codes; paths count from `folder`."""
+    return translate(open_rows(center, folder), center.variables)
 
 
 def open_center(center: CenterFile, folder: Path) -> Center:
@@ -129,7 +139,7 @@ def open_center(center: CenterFile, folder: Path) -> Center:
     ledger = folder / center.ledger
     key = ledger.with_suffix(".key") if center.key is None else folder / center.key
     source = open_data(center, folder)
-    for problem in unknown_columns(center.policy, source):
+    for problem in policy_problems(center.policy, source):
         raise InputError(f"policy: {problem}")
     declared = {name: variable.declared for name, variable in center.variables.items()}
     ledger.parent.mkdir(parents=True, exist_ok=True)
@@ -138,12 +148,15 @@ def open_center(center: CenterFile, folder: Path) -> Center:
     return Center(center.name, source, center.policy, loaded, declared, ledger, steward)
 
 
-def unknown_columns(policy: Policy, source: Source) -> Iterator[str]:
-    """What is wrong with the columns that a policy names: nothing, where all are there."""
-    named = (*(policy.variables or ()), *(() if policy.person is None else (policy.person,)))
-    for name in named:
+def policy_problems(policy: Policy, source: Source) -> Iterator[str]:
+    """What is wrong with the columns that a policy names; nothing, where all fit."""
+    groupings = policy.groupings or {}
+    person = () if policy.person is None else (policy.person,)
+    for name in dict.fromkeys((*(policy.variables or ()), *person, *groupings)):
         if name not in source.kinds:
             yield unknown("column", name, source.kinds)
+        elif groupings.get(name) and source.kinds[name] not in ("integer", "float"):
+            yield f"the column {name!r} has no numbers, so its grouping has no cut points"
 
 
 def pending_folder(center: CenterFile, folder: Path) -> Path:

@@ -1,27 +1,55 @@
 """The gate: the one door of a center.
 
-It encodes the answer, decodes those very bytes, judges what was decoded against the policy and
-beside all that left before, writes memory and ledger, and only then seals the bytes into a
-`Release`. There is no other way to make one and no
-switch to skip it. An answer that breaks the policy raises; it is never trimmed into shape.
+It encodes the answer, decodes those very bytes, judges what was decoded, writes memory and ledger,
+and only then seals the bytes into a `Release`. There is no other way to make one and no switch to
+skip it. An answer that breaks a rule raises; it is never trimmed into shape.
+
+The gate knows no kind of answer. It asks each for the groups that it names, for what it tells of
+whom, and for its own limits; it compares what is said with what is declared, and judges that beside
+all that left before.
 
 Where the steward wants to be asked, the judged bytes are held, neither recorded nor released, until
-he has decided.
+they have decided.
 """
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import InitVar, dataclass
+from typing import Any
+
+import msgspec
 
 from unpooled.center.approval import Steward
 from unpooled.center.ledger import Kind, Ledger
-from unpooled.center.memory.memory import Memory
-from unpooled.center.memory.proposal import Proposal
+from unpooled.center.memory import Draft, Memory, answer_digest
+from unpooled.center.people import Cohort
 from unpooled.center.policy import Policy
-from unpooled.center.rules import judge
-from unpooled.data.variables import Codebook
-from unpooled.errors import GateError
-from unpooled.questions import Answer, Question, Reason, Refusal, decode_answer, encode
+from unpooled.center.words import condition
+from unpooled.data.variables import Codebook, Variable
+from unpooled.data.where import columns, parse
+from unpooled.errors import GateError, WhereError
+from unpooled.questions import (
+    ANSWERS,
+    EVERYBODY,
+    Aggregate,
+    Answer,
+    Catalogue,
+    CatalogueQuestion,
+    CohortQuestion,
+    OutcomeQuestion,
+    Question,
+    Reason,
+    Refusal,
+    decode_answer,
+    encode,
+)
+from unpooled.questions.message import asked_about
+
+Asking = Question | CohortQuestion | None
 
 _SEAL = object()
+_NOT_COUNTS = frozenset({"spans"})  # whole numbers that speak of bins, not of people
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +66,19 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A question about people, and the people it means; who was chosen is remembered.
+
+    `draft` has the sets that words chose, judged already. What is recorded is remembered even
+    where the answer is a refusal: it may have come of a look at their values.
+    """
+
+    cohort: Cohort
+    draft: Draft
+    against: int | None = None  # the earlier answer that stands against a group of it
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
     """A center's one door, with its policy and its ledger."""
 
@@ -50,62 +91,161 @@ class Gate:
 
     def release(
         self,
-        question: Question | None,
+        question: Asking,
         answer: Answer,
-        proposal: Proposal | None = None,
+        asked: Asked | None = None,
         ticket: str | None = None,
+        against: int | None = None,
     ) -> Release:
         """Judge, record, and only then seal. A question that could not be read is None.
 
-        `proposal` says for whom an answer about people speaks. It is remembered, on disk, before
-        the ledger is written, and taken for told once it is. Raises `HeldError` while the steward
-        has not decided, and `WouldDiffer` where a table with new edges tells too much beside
-        earlier answers; a coarser one may not.
+        Raises `HeldError` while the steward has not decided, and `TooClose` where the answer tells
+        too much beside earlier ones; a coarser one may not. `against` is the earlier answer that
+        stands against a question, for the record.
         """
-        payload, told = self._judged(question, answer, proposal)
-        asked = _asked(question)
+        payload = encode(answer)
+        if against is None and asked is not None:
+            against = asked.against
+        draft = self._judged(decode_answer(payload), question, asked)
+        raw = _bytes(question)
         if self.steward is None:
-            return self._recorded(asked, answer, payload, told, ticket)
-        if self.steward.approves(asked, payload, ticket):
-            released = self._recorded(asked, answer, payload, told, ticket)
+            return self._recorded(question, answer, payload, draft, ticket, against)
+        if self.steward.approves(raw, payload, ticket):
+            released = self._recorded(question, answer, payload, draft, ticket, against)
         else:
             no = Refusal(reason=Reason.REFUSED_BY_STEWARD)
             refused = Answer(k=answer.k, aggregate=None, refusals=(no,))
-            judged, _ = self._judged(question, refused, None)
-            released = self._recorded(asked, refused, judged, None, ticket)
-        self.steward.settle(asked, payload)
+            self._judged(refused, question, None)
+            released = self._recorded(question, refused, encode(refused), None, ticket, None)
+        self.steward.settle(raw, payload)
         return released
 
-    def repeat(self, question: Question | None, ticket: str | None) -> Release | None:
+    def repeat(self, question: Asking, ticket: str | None) -> Release | None:
         """The release that a question with this ticket had before; it is not recorded again."""
-        entry = None if ticket is None else self.ledger.find(_asked(question), ticket)
+        entry = None if ticket is None else self.ledger.find(_bytes(question), ticket)
         return None if entry is None else Release(self.center, entry.answer.encode(), _SEAL)
 
-    def _judged(
-        self, question: Question | None, answer: Answer, proposal: Proposal | None
-    ) -> tuple[bytes, Proposal | None]:
-        payload = encode(answer)
-        said = decode_answer(payload)
-        known = frozenset[float]() if proposal is None else proposal.fixed_edges
-        judge(said, question, self.policy, self.variables, known)
-        return payload, self.memory.judge(said, question, proposal)
+    def _judged(self, said: Answer, question: Asking, asked: Asked | None) -> Draft | None:
+        """What would be told, in full; raises unless all of it may leave."""
+        if said.k != self.policy.k:
+            raise GateError("the K that is told must be the K that is in force")
+        self._judge_refusals(said, question)
+        aggregate: Any = said.aggregate
+        if aggregate is None:
+            if said.nearest:
+                raise GateError("a group that was not asked for must not be named")
+            return None if asked is None else asked.draft
+        if isinstance(aggregate, Catalogue) and isinstance(question, CatalogueQuestion):
+            aggregate.check(self.policy.allows)
+            return None
+        if not set(said.shuts_out) <= {EVERYBODY, *(self.policy.groupings or ())}:
+            raise GateError("an answer may say only of declared groupings that it shuts them out")
+        if not isinstance(question, CohortQuestion) or type(aggregate) is not ANSWERS.get(
+            type(question)
+        ):
+            raise GateError("this was not asked for")
+        if asked is None:
+            raise GateError("an answer about people must say who they are")
+        self._judge_labels(aggregate, question, asked.cohort)
+        if not set(said.nearest) <= set(aggregate.labels()):
+            raise GateError("a group that was not asked for must not be named")
+        declared = self.variables.get(question.variable, Variable())
+        aggregate.limits(question, self.policy.terms(question, declared))
+        return self._judge_people(aggregate, question, asked)
+
+    def _judge_refusals(self, said: Answer, question: Asking) -> None:
+        names, k = _names(question), self.policy.k
+        needed = question.needs(k) if isinstance(question, CohortQuestion) else k
+        limits = {None, k, needed, self.policy.refusals_a_day}
+        for refusal in said.refusals:
+            if refusal.name is not None and refusal.name not in names:
+                raise GateError("a refusal may name only what the question named")
+            if refusal.limit not in limits:
+                raise GateError("a refusal may tell only the limit of a rule")
+
+    def _judge_labels(self, said: Aggregate, question: CohortQuestion, cohort: Cohort) -> None:
+        """Only variables that the policy allows, only groups that were asked for, and each once."""
+        groups = set(question.groups or ()) if question.by is not None else set()
+        if not all(self.policy.allows(name) for name in _names(question) - groups):
+            raise GateError("the policy does not allow this variable")
+        labels = list(said.labels())
+        if len(set(labels)) < len(labels) or not labels:
+            raise GateError("a group must be told once")
+        asked = {EVERYBODY} if question.by is None else groups or set(cohort.groups)
+        if not set(labels) <= asked & set(cohort.groups):
+            raise GateError("a group that was not asked for must not be named")
+
+    def _judge_people(self, said: Aggregate, question: CohortQuestion, asked: Asked) -> Draft:
+        """The counts are those of the people that are declared; and the rule allows them."""
+        cohort, number = asked.cohort, len(self.ledger) + 1
+        draft, words = asked.draft, condition(question.where)
+        for group in said.labels():
+            key = (question.by, question.cuts, group)
+            draft = draft.choose(key, words, cohort.members(group), number)
+        declared: Counter[int] = Counter()
+        for told in said.tells(question, cohort):
+            told.check()
+            declared.update(count for count in told.counts if count is not None)
+            draft = draft.tell(told, number, cohort.value)
+        if Counter(_whole_numbers(msgspec.to_builtins(said))) - declared:
+            raise GateError("a count that is said must be declared")
+        return draft
 
     def _recorded(
         self,
-        asked: bytes,
+        question: Asking,
         answer: Answer,
         payload: bytes,
-        told: Proposal | None,
+        draft: Draft | None,
         ticket: str | None,
+        against: int | None,
     ) -> Release:
-        if told is not None:
-            self.memory.record(told, len(self.ledger) + 1, asked, payload)
+        raw, number = _bytes(question), len(self.ledger) + 1
+        if isinstance(question, CohortQuestion):
+            about = f"{raw_name(question)} of {asked_about(question)}"
+            self.memory.record(number, answer_digest(raw, payload), about, draft, against)
         kind: Kind = "refusal" if answer.aggregate is None else "release"
-        self.ledger.append(kind, asked, payload, ticket)
-        if told is not None:
-            self.memory.remember(told)
+        self.ledger.append(kind, raw, payload, ticket)
+        if isinstance(question, CohortQuestion):
+            self.memory.remember(number, about, draft, against)
         return Release(self.center, payload, _SEAL)
 
 
-def _asked(question: Question | None) -> bytes:
+def raw_name(question: CohortQuestion) -> str:
+    """What a kind of question is called."""
+    return str(type(question).__struct_config__.tag)
+
+
+def _bytes(question: Asking) -> bytes:
     return b"null" if question is None else encode(question)
+
+
+def _names(question: Asking) -> set[str]:
+    """Every name that the question itself uses; a refusal may repeat no other."""
+    if not isinstance(question, CohortQuestion):
+        return set()
+    used = {question.variable, *(question.groups or ())}
+    if question.by is not None:
+        used.add(question.by)
+    if isinstance(question, OutcomeQuestion):
+        used.add(question.event)
+    if question.where is not None:
+        with suppress(WhereError):
+            used.update(columns(parse(question.where)))
+    return used
+
+
+def _whole_numbers(said: object) -> Iterator[int]:
+    """Every whole number in an aggregate; what counts anybody must be one."""
+    match said:
+        case bool():
+            return
+        case int():
+            yield said
+        case dict():
+            for name, part in said.items():
+                if name not in _NOT_COUNTS:
+                    yield from _whole_numbers(part)
+        case list() | tuple():
+            for part in said:
+                yield from _whole_numbers(part)

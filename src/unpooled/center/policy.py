@@ -1,24 +1,22 @@
 """A center's own policy: what may leave. Its defaults fail closed."""
 
-from typing import Literal, get_args
+from collections.abc import Mapping
+from itertools import pairwise
+from math import isfinite
+from typing import Literal
 
 import msgspec
 
+from unpooled.data.variables import Variable
+from unpooled.data.where import Kind
 from unpooled.errors import InputError
-from unpooled.questions import (
-    CellMoments,
-    CohortQuestion,
-    LatticeQuestion,
-    Limits,
-    Question,
-    SurvivalQuestion,
-)
+from unpooled.questions import CellMoments, CohortQuestion, LatticeQuestion, Limits, Terms
+from unpooled.questions.powers import GRID
 
 SMALLEST_K = 3  # no disclosure threshold in use anywhere is lower
 
-MOST_POWERS = 7  # more moments of one group come close to a system that can be solved for people
-
 PerPerson = Literal["mean", "first", "max"]
+AdHoc = Literal["none", "groupings", "free"]
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -27,7 +25,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     Attributes
     ----------
     k
-        Every released number speaks for at least this many people. A question may raise it.
+        Every released number describes at least this many people.
     variables
         The columns that may be asked for, grouped by or selected on; None: every column.
     person
@@ -41,15 +39,20 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         .001 SD was seen), so it must be allowed by name.
     moments
         Which cells of a table on a lattice tell their mean and standard deviation: "none", the wide
-        ones ("tails": extreme cells and gaps between people), or "all". With "tails", records are
-        as private as in the paper's table; with "all" they are not.
-    powers
-        How many λ one question about the Yeo-Johnson transform may have, all in [−1, 2].
-    power_digits
-        To how many digits the transform's moments are rounded; None: exact.
-    quantile_loss
-        Whether the quantile loss may be asked for. It recovers all values from enough questions,
-        so it is off.
+        ones ("tails": extreme cells and gaps between people), or "all".
+    ad_hoc
+        Which single questions are answered: "none" (protocols only), "groupings" (groups and
+        conditions over declared groupings), or "free": any condition. Whoever may choose any
+        condition learns from each refusal that a set is near to an earlier one.
+    groupings
+        The columns that people may be grouped by and selected on, each with the cut points of a
+        number, or none. None: all columns of text and booleans.
+    refusals_a_day
+        After so many answers of a day that refused something, be it one group, nothing is answered
+        until the next, in UTC; None: no end.
+    paper_iteration
+        Whether moments of the Yeo-Johnson transform at several λ may be told, for the paper's own
+        method. Of whole numbers they can be decoded to every person's value.
 
     Examples
     --------
@@ -68,9 +71,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     zero_cells: bool = True
     limits: tuple[Limits, ...] = ("open", "natural")
     moments: CellMoments = "tails"
-    powers: int = 7
-    power_digits: int | None = None
-    quantile_loss: bool = False
+    ad_hoc: AdHoc = "groupings"
+    groupings: dict[str, tuple[float, ...]] | None = None
+    refusals_a_day: int | None = None
+    paper_iteration: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -80,12 +84,19 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             raise InputError(f"{field.name}: {error}") from error
         if self.k < SMALLEST_K:
             raise InputError(f"k must be at least {SMALLEST_K}, got {self.k}")
-        if not 1 <= self.powers <= MOST_POWERS:
-            raise InputError(f"powers must lie in 1..{MOST_POWERS}, got {self.powers}")
-        if self.power_digits is not None and self.power_digits < 3:
-            raise InputError(f"power_digits must be at least 3, got {self.power_digits}")
         if self.per_person is not None and self.person is None:
             raise InputError("per_person needs person, the column that names the person")
+        if self.refusals_a_day is not None and self.refusals_a_day < 1:
+            raise InputError(f"refusals_a_day must be at least 1, got {self.refusals_a_day}")
+        for name, cuts in (self.groupings or {}).items():
+            if not all(map(isfinite, cuts)) or any(a >= b for a, b in pairwise(cuts)):
+                raise InputError(
+                    f"groupings: the cut points of {name} must ascend, got {list(cuts)}"
+                )
+            if not self.allows(name):
+                raise InputError(
+                    f"groupings: {name} may not be asked for, by this policy's own word"
+                )
 
     def allows(self, name: str) -> bool:
         """Whether a column may be used in a question."""
@@ -93,40 +104,17 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             return False
         return self.variables is None or name in self.variables
 
+    def grouped_by(self, kinds: Mapping[str, Kind]) -> dict[str, tuple[float, ...] | None]:
+        """The groupings in force: column → the cut points of a number, None for whole levels."""
+        if self.groupings is None:
+            return {name: None for name, kind in kinds.items() if kind in ("text", "boolean")}
+        return {name: cuts or None for name, cuts in self.groupings.items()}
 
-def people_for_powers(k: int, powers: int) -> int:
-    """How many people a group needs before so many powers may be told: two for each number."""
-    return max(3 * k, 2 * (2 * powers + 1))
-
-
-def people_needed(question: Question | CohortQuestion | None, k: int) -> int:
-    """How many people a group needs: K, or two cells of K on a lattice."""
-    return 2 * k if isinstance(question, LatticeQuestion) else k
-
-
-def nobody_told(question: CohortQuestion, policy: Policy) -> bool:
-    """Whether "nobody" may be told apart from "fewer than K".
-
-    Not of people that the question chose, by a condition or as groups: it would tell on one.
-    """
-    return policy.zero_cells and question.where is None and question.by is None
-
-
-def empty_status_told(question: SurvivalQuestion, policy: Policy) -> bool:
-    """Whether "nobody had the event", or was censored, may be told of an arm."""
-    return policy.zero_cells and question.where is None
-
-
-_FEWEST_FIRST: tuple[CellMoments, ...] = get_args(CellMoments)
-
-
-def moments_in_force(question: LatticeQuestion, policy: Policy) -> CellMoments:
-    """The policy's choice, or the question's where that tells less."""
-    asked = policy.moments if question.moments is None else question.moments
-    return min(asked, policy.moments, key=_FEWEST_FIRST.index)
-
-
-def k_in_force(question: Question | CohortQuestion | None, policy: Policy) -> int:
-    """The policy's K, or the question's where that is higher."""
-    asked = getattr(question, "k", None)
-    return policy.k if asked is None else max(policy.k, asked)
+    def terms(self, question: CohortQuestion, declared: Variable) -> Terms:
+        """What the answer to a question must keep to."""
+        moments = self.moments
+        if isinstance(question, LatticeQuestion) and question.moments is not None:
+            order: tuple[CellMoments, ...] = ("none", "tails", "all")
+            moments = min(moments, question.moments, key=order.index)
+        lambdas = GRID if self.paper_iteration and question.where is None else ()
+        return Terms(self.k, self.zero_cells, self.limits, moments, lambdas, declared)

@@ -14,6 +14,7 @@ from unpooled.cli.options import (
     CenterColumn,
     Centers,
     Codebook,
+    Cuts,
     Groups,
     K,
     LedgerFolder,
@@ -22,6 +23,7 @@ from unpooled.cli.options import (
     PerPerson,
     Person,
     Report,
+    Seed,
     ShowReleases,
     Timeout,
     Value,
@@ -47,6 +49,7 @@ def table(
     center_column: CenterColumn = None,
     by: By = None,
     groups: Groups = None,
+    cuts: Cuts = None,
     where: Where = None,
     k: K = None,
     method: Annotated[
@@ -59,19 +62,20 @@ def table(
     person: Person = None,
     per_person: PerPerson = None,
     ledger: LedgerFolder = None,
+    seed: Seed = None,
     as_json: AsJson = False,
     releases: ShowReleases = False,
     report: Report = None,
 ) -> None:
     """A K-anonymous table of a variable, over all centers."""
-    local = Local(centers, center_column, k, codebook, person, per_person, ledger)
+    local = Local(centers, center_column, k, codebook, person, per_person, ledger, seed)
     fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.table(
         value,
         by,
         groups=groups,
         where=where,
-        k=k,
+        cuts=cuts,
         method=method,
         max_bins=max_bins,
         limits=cast("Limits", limits),  # checked by the federation
@@ -88,6 +92,7 @@ def describe(
     center_column: CenterColumn = None,
     by: By = None,
     groups: Groups = None,
+    cuts: Cuts = None,
     where: Where = None,
     k: K = None,
     chart: Annotated[Path | None, chart_file("Write the means (.svg, .png).")] = None,
@@ -95,14 +100,15 @@ def describe(
     person: Person = None,
     per_person: PerPerson = None,
     ledger: LedgerFolder = None,
+    seed: Seed = None,
     as_json: AsJson = False,
     releases: ShowReleases = False,
     report: Report = None,
 ) -> None:
     """n, missing, mean and SD per group; Welch's t-test where there are two groups."""
-    local = Local(centers, center_column, k, codebook, person, per_person, ledger)
+    local = Local(centers, center_column, k, codebook, person, per_person, ledger, seed)
     fed = open_federation(Remote(federation, timeout, on_missing), local)
-    result = fed.describe(value, by, groups=groups, where=where, k=k)
+    result = fed.describe(value, by, groups=groups, where=where, cuts=cuts)
     finish(result, fed, as_json, releases, chart, report)
 
 
@@ -115,6 +121,7 @@ def compare(
     on_missing: OnMissing = "stop",
     center_column: CenterColumn = None,
     groups: Groups = None,
+    cuts: Cuts = None,
     ordered: Annotated[
         bool, typer.Option("--ordered", help="--groups ascend: test for a trend.")
     ] = False,
@@ -137,6 +144,7 @@ def compare(
     person: Person = None,
     per_person: PerPerson = None,
     ledger: LedgerFolder = None,
+    seed: Seed = None,
     as_json: AsJson = False,
     releases: ShowReleases = False,
     report: Report = None,
@@ -144,9 +152,9 @@ def compare(
     """Does a variable differ between groups? Federated rank tests.
 
     Two groups: Mann-Whitney. Three or more: Kruskal-Wallis, then every pair.
-    A report shows all methods, and what the table shows, whatever --method names.
+    A report shows what --method names; without --method, all methods and what the tables show.
     """
-    local = Local(centers, center_column, k, codebook, person, per_person, ledger)
+    local = Local(centers, center_column, k, codebook, person, per_person, ledger, seed)
     fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.compare(
         _one_or_several(values),
@@ -154,9 +162,9 @@ def compare(
         groups=groups,
         ordered=ordered,
         where=where,
-        k=k,
+        cuts=cuts,
         alternative=cast("Alternative", alternative),  # checked by the federation
-        method=method or "weighted",
+        method=method or ("weighted" if report is None else "all"),
         max_bins=max_bins,
     )
     finish(result, fed, as_json, releases, chart, report)
@@ -177,14 +185,15 @@ def quantiles(
     center_column: CenterColumn = None,
     by: By = None,
     groups: Groups = None,
+    cuts: Cuts = None,
     where: Where = None,
     k: K = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAMES...",
-            help="parallel (the default), yj-table, yj-likelihood, yj-grid, interpolation, loss, "
-            "several, or all (but loss).",
+            help="parallel (the default), yj-table, yj-likelihood, yj-grid, interpolation, "
+            "several, or all; paper-grid only by name.",
         ),
     ] = None,
     chart: Annotated[Path | None, chart_file("Write the box plot (.svg, .png).")] = None,
@@ -192,12 +201,13 @@ def quantiles(
     person: Person = None,
     per_person: PerPerson = None,
     ledger: LedgerFolder = None,
+    seed: Seed = None,
     as_json: AsJson = False,
     releases: ShowReleases = False,
     report: Report = None,
 ) -> None:
     """Quantiles of a variable, by group."""
-    local = Local(centers, center_column, k, codebook, person, per_person, ledger)
+    local = Local(centers, center_column, k, codebook, person, per_person, ledger, seed)
     fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.quantiles(
         _one_or_several(values),
@@ -205,7 +215,7 @@ def quantiles(
         by,
         groups=groups,
         where=where,
-        k=k,
+        cuts=cuts,
         method=method or "parallel",
     )
     finish(result, fed, as_json, releases, chart, report)
@@ -241,6 +251,7 @@ class Local(NamedTuple):
     person: str | None
     per_person: str | None
     ledger: Path | None
+    seed: int | None
 
 
 class Remote(NamedTuple):
@@ -259,8 +270,10 @@ def open_federation(remote: Remote, local: Local) -> "Federation":
         )
     if remote.federation is None:
         return _open_local(local, local.centers or [])
-    if local._replace(k=None, codebook=None) != Local(*[None] * 7):
-        raise InputError("person, per-person, ledger and center-column are each center's own")
+    if local._replace(codebook=None) != Local(*[None] * 8):
+        raise InputError(
+            "k, person, per-person, ledger, seed and center-column are each center's own"
+        )
     from unpooled.data.variables import read_codebook
     from unpooled.federation import Federation
 
@@ -283,18 +296,26 @@ def _open_local(local: Local, centers: Sequence[str]) -> "Federation":
     from unpooled.data.variables import read_codebook
     from unpooled.federation import Federation
 
-    per_person, ledger = local.per_person, local.ledger
+    per_person, ledger, seed = local.per_person, local.ledger, local.seed
     if per_person not in (None, "mean", "first", "max"):
         raise InputError(f"per-person must be mean, first or max, got {per_person!r}")
+    if seed is not None and ledger is not None:
+        raise InputError("give either seed or ledger: the keys in the ledger's folder need no seed")
     k = Policy().k if local.k is None else local.k
-    policy = Policy(k=k, person=local.person, per_person=per_person)  # type: ignore[arg-type]
+    policy = Policy(k=k, person=local.person, per_person=per_person, ad_hoc="free")  # type: ignore[arg-type]
     variables = None if local.codebook is None else read_codebook(local.codebook)
     if local.center_column is None:
-        return Federation.local(_named(centers), policy=policy, variables=variables, ledger=ledger)
+        named = _named(centers)
+        return Federation.local(named, policy=policy, variables=variables, ledger=ledger, seed=seed)
     if len(centers) != 1:
         raise InputError(f"center-column goes with one file, got {len(centers)}")
     return Federation.split(
-        centers[0], local.center_column, policy=policy, variables=variables, ledger=ledger
+        centers[0],
+        local.center_column,
+        policy=policy,
+        variables=variables,
+        ledger=ledger,
+        seed=seed,
     )
 
 

@@ -34,14 +34,17 @@ def ledger_show(
 
 def _print_entries(file: Path, as_json: bool) -> None:
     from unpooled.center.ledger import read
+    from unpooled.center.memory import memory_path, read_refusals
     from unpooled.results.releases import ledger_text
 
     header, entries = read(file)
+    against = read_refusals(memory_path(file))
     if as_json:
         for entry in entries:
-            print(json.dumps({**_fields(entry), "center": header.center}))
+            stands = {"against": against[entry.number]} if entry.number in against else {}
+            print(json.dumps({**_fields(entry), "center": header.center, **stands}))
     else:
-        print(ledger_text(header, entries))
+        print(ledger_text(header, entries, against))
 
 
 @ledger_app.command("verify")

@@ -39,6 +39,10 @@ By = Annotated[str | None, typer.Option(help="The variable that says who is in w
 Groups = Annotated[
     list[str] | None, typer.Option(metavar="NAMES...", help="Which groups, in this order.")
 ]
+Cuts = Annotated[
+    list[float] | None,
+    typer.Option(metavar="NUMBERS...", help="Where the grouping, a number, is cut into bands."),
+]
 Where = Annotated[
     str | None, typer.Option(help="Which people, such as \"age >= 65 and sex == 'F'\".")
 ]
@@ -46,7 +50,7 @@ K = Annotated[
     int | None,
     typer.Option(
         "--k",
-        help="Every number speaks for at least K people; raises the K of centers of --federation."
+        help="Every number describes at least K people; over the network each center has its own."
         "  [default: 10]",
     ),
 ]
@@ -59,6 +63,13 @@ PerPerson = Annotated[
 ]
 LedgerFolder = Annotated[
     Path | None, typer.Option("--ledger", help="A folder for the centers' ledgers and keys.")
+]
+
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        help="A number that makes the boundaries, and so all results, the same each time."
+    ),
 ]
 
 

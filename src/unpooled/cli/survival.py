@@ -12,6 +12,7 @@ from unpooled.cli.options import (
     CenterColumn,
     Centers,
     Codebook,
+    Cuts,
     Groups,
     K,
     LedgerFolder,
@@ -20,6 +21,7 @@ from unpooled.cli.options import (
     PerPerson,
     Person,
     Report,
+    Seed,
     ShowReleases,
     Timeout,
     Where,
@@ -40,6 +42,7 @@ def survival(
     center_column: CenterColumn = None,
     by: By = None,
     groups: Groups = None,
+    cuts: Cuts = None,
     where: Where = None,
     k: K = None,
     event_is: Annotated[
@@ -53,14 +56,15 @@ def survival(
     person: Person = None,
     per_person: PerPerson = None,
     ledger: LedgerFolder = None,
+    seed: Seed = None,
     as_json: AsJson = False,
     releases: ShowReleases = False,
     report: Report = None,
 ) -> None:
     """Survival curves by group: Kaplan-Meier, log-rank and the hazard ratio."""
-    local = Local(centers, center_column, k, codebook, person, per_person, ledger)
+    local = Local(centers, center_column, k, codebook, person, per_person, ledger, seed)
     fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.survival(
-        time, event, by, groups=groups, where=where, k=k, event_is=event_is, horizon=horizon
+        time, event, by, groups=groups, where=where, cuts=cuts, event_is=event_is, horizon=horizon
     )
     finish(result, fed, as_json, releases, chart, report)

@@ -6,7 +6,8 @@ a time, and what does not fit into the memory it allows lies on disk.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -48,6 +49,31 @@ _KINDS: dict[str, Kind] = {
 ROW = '"unpooled: row"'  # a column that numbers the rows from 0, in the order of the data
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """A file that is read again and again: which one it was, and how it stood, when opened."""
+
+    path: Path
+    mark: tuple[int, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> "OpenedFile":
+        """A file as it stands now."""
+        return cls(path.absolute(), _mark(path))
+
+    def unchanged(self) -> bool:
+        """Whether the same file is there still, of the same size, and not written since."""
+        try:
+            return _mark(self.path) == self.mark
+        except OSError:
+            return False
+
+
+def _mark(path: Path) -> tuple[int, ...]:
+    status = path.stat()
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
 class Source:
     """Rows behind a DuckDB connection; `relation` names them in SQL.
 
@@ -59,10 +85,12 @@ class Source:
         connection: "duckdb.DuckDBPyConnection",
         relation: str = "data",
         scratch: Scratch | None = None,
+        file: "OpenedFile | None" = None,
     ) -> None:
         self._connection = connection
         self.relation = relation
         self._scratch = scratch
+        self._file = file
         self._extremes: dict[str, tuple[Any, ...]] = {}
         self._spreads: dict[tuple[str, int], float] = {}
         self._resolutions: dict[tuple[object, ...], float | None] = {}
@@ -117,15 +145,31 @@ class Source:
             found.append(batch["v"])
         return found.array
 
+    def unchanged(self) -> bool:
+        """Whether the rows are still those that were opened.
+
+        Only a Parquet file is read again for each question; all else was read as a whole. The file
+        is looked at, not read: ask before an answer is calculated, and again before it leaves.
+        """
+        return self._file is None or self._file.unchanged()
+
     def fingerprint(self, *columns: str) -> str:
         """Changes when a value of these columns does, or the order of the rows."""
-        marks = [mark for column in columns for mark in self._marks(column)]
+        digests = b"".join(self._digest(column) for column in columns)
+        return f"{self.size} rows, {sha256(digests).hexdigest()}"
+
+    def fingerprints(self, columns: Iterable[str]) -> dict[str, str]:
+        """The fingerprint of each column by itself."""
+        return {column: sha256(self._digest(column)).hexdigest()[:32] for column in columns}
+
+    def _digest(self, column: str) -> bytes:
+        marks = self._marks(column)
         told = ", ".join(f"{mark} AS m{place}" for place, mark in enumerate(marks))
         parts = [sha256() for _ in marks]
         for batch in self.batches(f"SELECT {told} FROM {self.relation}"):
-            for part, column in zip(parts, batch.values(), strict=True):
-                part.update(column.tobytes())
-        return f"{self.size} rows, {sha256(b''.join(part.digest() for part in parts)).hexdigest()}"
+            for part, values in zip(parts, batch.values(), strict=True):
+                part.update(values.tobytes())
+        return b"".join(part.digest() for part in parts)
 
     def _marks(self, column: str) -> list[str]:
         """SQL for numbers that change with a column's value; text must be hashed, which is slow."""
@@ -136,8 +180,8 @@ class Source:
             case "integer":
                 exact = [name, f"{name} % 4294967296"]  # beyond the digits of a DOUBLE
             case _:
-                text = f"coalesce(CAST({name} AS VARCHAR), '?')"
-                return [f"CAST(md5_number_lower({text}) AS UBIGINT)"]
+                text = f"md5_number_lower(CAST({name} AS VARCHAR))"
+                return [f"coalesce(CAST({text} AS UBIGINT), 0::UBIGINT)"]
         return [f"coalesce(CAST({number} AS DOUBLE), 'NaN'::DOUBLE)" for number in exact]
 
     def varies(self, column: str, person: str) -> bool:
@@ -261,7 +305,17 @@ class Source:
 
     def derived(self, relation: str) -> "Source":
         """The same rows through another relation, such as a SELECT over this one."""
-        return Source(self._connection, relation, self._scratch)
+        return Source(self._connection, relation, self._scratch, self._file)
+
+    def write_parquet(self, columns: Sequence[str], path: Path) -> None:
+        """Copy these columns to a new Parquet file, the rows in their order."""
+        import duckdb
+
+        told = f"SELECT {', '.join(map(quote, columns))} FROM {self.relation}"
+        try:
+            self.rows(f"COPY ({told}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+        except duckdb.Error as error:
+            raise SourceError(f"the rows cannot be copied: {_plain(str(error))}") from error
 
     def split(self, column: str) -> dict[str, "Source"]:
         """One source for each value of a column."""
@@ -368,6 +422,7 @@ def _open_file(path: Path, scratch: Scratch | None) -> Source:
         problem = hint if path.is_dir() else "does not exist"
         raise SourceError(f"{str(path)!r} {problem}")
     connection = connect(scratch)
+    opened = None
     exactly = re.sub(r"([*?\[])", r"[\1]", str(path))  # not a pattern for other files
     name = literal(exactly)
     try:
@@ -375,12 +430,13 @@ def _open_file(path: Path, scratch: Scratch | None) -> Source:
             case ".csv" | ".tsv" | ".txt":
                 load_csv(connection, path, name)
             case ".parquet" | ".pq":
+                opened = OpenedFile.of(path)
                 connection.execute(f"CREATE TEMP VIEW data AS SELECT * FROM read_parquet({name})")
             case suffix:
                 raise SourceError(
                     f"{str(path)!r} ends in {suffix!r}; a center's file must be .csv or .parquet"
                 )
-        return Source(connection, scratch=scratch)
+        return Source(connection, scratch=scratch, file=opened)
     except duckdb.Error as error:
         raise SourceError(f"{str(path)!r} cannot be read: {_plain(str(error))}") from error
 

@@ -52,6 +52,33 @@ class Alike:
         return bool(1 - self.told <= 2 * np.sqrt((n + m + 1) / (12 * n * m)))
 
 
+def bounds(centers: Sequence[CenterPools], table: Table) -> tuple[FloatArray, FloatArray]:
+    """How many people each bin of each group has at least and at most, by what centers told.
+
+    Examples
+    --------
+    >>> table = Table([-np.inf, 0.5, np.inf], [[15.0, 16.0]], ("x",))
+    >>> one, other = ((np.array([2]), np.array([11])), (np.array([1, 1]), np.array([10, 10])))
+    >>> pools = [CenterPools(np.array([0.5]), {"x": Pools(*own)}) for own in (one, other)]
+    >>> bounds(pools, table)
+    (array([[10., 10.]]), array([[21., 21.]]))
+    """
+    low, high = np.zeros(table.counts.shape), np.zeros(table.counts.shape)
+    for center in centers:
+        limits = np.concatenate(([-np.inf], center.interior, [np.inf]))
+        for row, group in enumerate(table.groups):
+            if group not in center.groups:
+                continue
+            own = center.groups[group]
+            ends = np.cumsum(own.spans)
+            first = np.searchsorted(table.edges[1:-1], limits[ends - own.spans], "right")
+            last = np.searchsorted(table.edges[1:-1], limits[ends])
+            for start, end, people in zip(first, last, own.counts.tolist(), strict=True):
+                high[row, start : end + 1] += people
+                low[row, start] += people if start == end else 0
+    return low, high
+
+
 class _Told:
     """Pools in bins of the final table, in a line: center by center, and there group by group."""
 
@@ -96,18 +123,29 @@ def alike(centers: Sequence[CenterPools], table: Table, groups: Sequence[str]) -
            [32.5, 37.5]])
     """
     rows = table.counts[[table.groups.index(group) for group in groups]]
-    interior, bins = table.edges[1:-1], table.bins
+    interior = table.edges[1:-1]
     if all(_settled(center, interior, dict(zip(groups, rows, strict=True))) for center in centers):
         return Alike(rows, 1.0)
-    told = _in_line(centers, interior, groups)
+    everybody, people = _shared_out(_in_line(centers, interior, groups), table.bins)
+    return Alike(people.sum(axis=0), _told(centers, interior, groups, everybody))
+
+
+def alike_by_center(
+    centers: Sequence[CenterPools], table: Table, groups: Sequence[str]
+) -> FloatArray:
+    """The same people center by center: counts by center, group and bin."""
+    return _shared_out(_in_line(centers, table.edges[1:-1], groups), table.bins)[1]
+
+
+def _shared_out(told: "_Told", bins: int) -> tuple[FloatArray, FloatArray]:
+    """Everybody's distribution, and the people of each center and group by that of the center."""
     everybody = np.ones(bins)
     for _ in range(_STEPS):
         everybody = told.spread(everybody).sum(axis=(0, 1))
     here = everybody
     for _ in range(_STEPS):
         here = told.spread(here).sum(axis=1)  # at each center
-    counts = told.spread(here).sum(axis=0)
-    return Alike(counts, _told(centers, interior, groups, everybody))
+    return everybody, told.spread(here)
 
 
 def _settled(center: CenterPools, interior: FloatArray, counts: Mapping[str, FloatArray]) -> bool:

@@ -6,6 +6,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int32]  # per person: an atom, a part, a cell
 
 
 def read_only(values: npt.ArrayLike) -> FloatArray:

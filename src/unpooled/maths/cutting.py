@@ -109,7 +109,7 @@ def table_at(
         means[cell], sds[cell] = told(own, scale.at(cell), k)
     if nowhere(edges, lattice) and sds[0] != 0:
         means[0] = sds[0] = np.nan
-    return LatticeTable(edges, counts, *rounded(edges, lattice, means, sds), scale)
+    return LatticeTable(edges, counts, *rounded(edges, lattice, counts, means, sds), scale)
 
 
 def _check(values: FloatArray, lattice: Lattice, k: int, moments: Moments, least: int) -> None:

@@ -164,11 +164,17 @@ def normal_quantile(level: float) -> float:
 def center_variances(centers: Sequence[RankStatistics]) -> tuple[FloatArray, FloatArray]:
     """Each center's effect, and its variance if all had the same.
 
+    A center where all values are tied has no such variance and is left out: its effect is ½
+    whatever the effect elsewhere.
+
     That is the model's at the common effect, times the center's own ratio to the model drawn
     towards the common ratio. A plain estimate goes along with the center's own effect, and Q
     would then find differences too often.
     """
-    effects = _Effects.of(centers)
+    varying = [center for center in centers if center.variance > 0]
+    if centers and not varying:
+        return np.zeros(0), np.zeros(0)
+    effects = _Effects.of(varying)
     average = effects.averaged()
     ratio = effects.ratio(average.ratio(np.ones(1)))
     return effects.effect, ratio * effects.model(average.inside())
@@ -177,6 +183,8 @@ def center_variances(centers: Sequence[RankStatistics]) -> tuple[FloatArray, Flo
 def heterogeneity(centers: Sequence[RankStatistics]) -> Heterogeneity:
     """Whether P(Y > X) + ½P(Y = X) differs between centers: Cochran's Q and I².
 
+    Centers where all values are tied say nothing about it and do not count.
+
     Examples
     --------
     >>> alike, other = [RankStatistics(50, 50, u, 84166.0, 0.0032) for u in (500.0, -900.0)]
@@ -184,8 +192,8 @@ def heterogeneity(centers: Sequence[RankStatistics]) -> Heterogeneity:
     Heterogeneity(q=14.6..., df=2, log_p=-7.3..., i2=0.86...)
     """
     effect, variance = center_variances(centers)
-    df = len(centers) - 1
-    if df == 0:
+    df = len(effect) - 1
+    if df < 1:
         return Heterogeneity(0.0, 0, 0.0, 0.0)
     precision = 1 / variance
     mean = precision @ effect / precision.sum()

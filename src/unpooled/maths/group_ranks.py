@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.mann_whitney import TestResult
+from unpooled.maths.mann_whitney import TestResult, large_ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,10 @@ def tied_people(groups: Sequence[FloatArray]) -> FloatArray:
     return np.diff(starts, append=len(pooled)).astype(np.float64)
 
 
-def rank_variance(tied: FloatArray) -> float:
+def rank_variance(tied: FloatArray, *, k: int = 1) -> float:
     """The variance (÷ N − 1) of everybody's rank, where ties share their mean rank.
+
+    Ties of fewer than k people count as none, as in `rank_statistics`.
 
     Examples
     --------
@@ -126,12 +128,15 @@ def rank_variance(tied: FloatArray) -> float:
     total = float(tied.sum())
     if np.count_nonzero(tied) < 2:
         return 0.0
+    tied = large_ties(tied, k)
     ties = float((tied * (tied * tied - 1)).sum()) / (total * (total * total - 1))
     return max(total * (total + 1) / 12 * (1 - ties), 0.0)
 
 
-def trend_variance(sizes: FloatArray, tied: FloatArray) -> float:
+def trend_variance(sizes: FloatArray, tied: FloatArray, *, k: int = 1) -> float:
     """The variance of Σ U_ij over i < j if no group differs, with the correction for ties [1]_.
+
+    Ties of fewer than k people count as none, as in `rank_statistics`.
 
     References
     ----------
@@ -146,6 +151,7 @@ def trend_variance(sizes: FloatArray, tied: FloatArray) -> float:
     total = float(tied.sum())
     if total < 3 or np.count_nonzero(tied) < 2:
         return 0.0
+    tied = large_ties(tied, k)
 
     def single(x: FloatArray) -> float:
         return float((x * (x - 1) * (2 * x + 5)).sum())

@@ -18,7 +18,7 @@ from unpooled.maths.group_ranks import GroupRankStatistics, GroupTest
 from unpooled.maths.mann_whitney import (
     Alternative,
     TestResult,
-    log_chi2_survival,
+    fisher_chi2,
     log_normal_p,
     normal_test,
     tied_note,
@@ -52,11 +52,12 @@ def trend_sum(centers: Sequence[GroupRankStatistics], alternative: Alternative) 
 
 
 def trend_fisher(centers: Sequence[GroupRankStatistics], alternative: Alternative) -> GroupTest:
-    """Fisher's −2 Σ log p over the centers' own trend tests."""
+    """Fisher's −2 Σ log p over the centers' own trend tests; one with a single value has none."""
     note = tied_note([center.rank_variance for center in centers])
-    own = [log_normal_p(_trend(center), _variance(center), alternative) for center in centers]
-    statistic, df = -2 * sum(own), 2 * len(centers)
-    return GroupTest("fisher", statistic, log_chi2_survival(statistic, df), note, df)
+    logs = [log_normal_p(_trend(center), _variance(center), alternative) for center in centers]
+    varying = [log_p for log_p, center in zip(logs, centers, strict=True) if _variance(center) > 0]
+    statistic, df, log_p = fisher_chi2(varying)
+    return GroupTest("fisher", statistic, log_p, note, df)
 
 
 def trend_table(counts: npt.ArrayLike, alternative: Alternative) -> GroupTest:

@@ -24,7 +24,7 @@ from unpooled.maths.group_ranks import (
     GroupTest,
     linked_groups,
 )
-from unpooled.maths.mann_whitney import log_chi2_survival, tied_note
+from unpooled.maths.mann_whitney import fisher_chi2, log_chi2_survival, tied_note
 
 
 def kruskal_weighted(centers: Sequence[GroupRankStatistics]) -> GroupTest:
@@ -47,11 +47,11 @@ def kruskal_sum(centers: Sequence[GroupRankStatistics]) -> GroupTest:
 
 
 def kruskal_fisher(centers: Sequence[GroupRankStatistics]) -> GroupTest:
-    """Fisher's −2 Σ log p over the centers' own tests; one with a single value has p = 1."""
+    """Fisher's −2 Σ log p over the centers' own tests; one with a single value has none."""
     note = tied_note([center.rank_variance for center in centers])
-    statistic = -2 * sum(kruskal_weighted([center]).log_p for center in centers)
-    df = 2 * len(centers)
-    return GroupTest("fisher", statistic, log_chi2_survival(statistic, df), note, df)
+    logs = [kruskal_weighted([center]).log_p for center in centers if center.rank_variance > 0]
+    statistic, df, log_p = fisher_chi2(logs)
+    return GroupTest("fisher", statistic, log_p, note, df)
 
 
 def kruskal_table(counts: npt.ArrayLike) -> GroupTest:

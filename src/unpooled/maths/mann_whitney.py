@@ -81,30 +81,39 @@ class TestResult:
         return self.log_p / math.log(10)
 
 
-def rank_statistics(x: FloatArray, y: FloatArray) -> RankStatistics:
+def rank_statistics(x: FloatArray, y: FloatArray, *, k: int = 1) -> RankStatistics:
     """U of one center, its null variance and the variance of its effect.
 
     The variance of the effect is DeLong's [1]_: the spread of the placements of either group in
     the other. Where a group is a single person it is bounded by that of a yes-or-no value.
 
+    The correction for ties would tell how many people share a value: with Σ(t³ − t) alone all of
+    300 small counts at a detection limit were found. Hence a tie of fewer than `k` people, both
+    groups together, counts as none: its people are taken to differ, in any order. That only makes
+    variances larger, so tests are conservative [2]_: the null variance by at most the share
+    ((k − 1)² − 1)/(N² − 1), 0.55 % for k = 10 of 120 people; U itself is as ever.
+
     Parameters
     ----------
     x, y
         The groups' values, ascending.
+    k
+        The fewest people of a tie that counts.
 
     References
     ----------
     .. [1] DeLong, DeLong, Clarke-Pearson (1988), Biometrics 44, 837-845.
+    .. [2] Lehmann (2006), Nonparametrics, section 1.4: ties broken at random, and their variance.
 
     Examples
     --------
     >>> rank_statistics(np.array([1.0, 2.0, 4.0]), np.array([2.0, 3.0, 5.0, 6.0]))
     RankStatistics(n_x=3, n_y=4, u=7.0, variance=31.428..., effect_variance=0.0381...)
     """
-    return rank_statistics_by_row(x[None, :], y[None, :])[0]
+    return rank_statistics_by_row(x[None, :], y[None, :], k=k)[0]
 
 
-def rank_statistics_by_row(x: FloatArray, y: FloatArray) -> list[RankStatistics]:
+def rank_statistics_by_row(x: FloatArray, y: FloatArray, *, k: int = 1) -> list[RankStatistics]:
     """`rank_statistics` of many pairs of groups of the same sizes, a pair in each row.
 
     Examples
@@ -123,7 +132,7 @@ def rank_statistics_by_row(x: FloatArray, y: FloatArray) -> list[RankStatistics]
     found = []
     for row in range(0, len(x), rows):
         runs = _Runs.of_people(x[row : row + rows], y[row : row + rows])
-        figures = runs.u(), runs.null_variance(), runs.effect_variance()
+        figures = runs.u(), runs.null_variance(k), runs.effect_variance(k)
         found += [RankStatistics(n_x, n_y, *told) for told in np.transpose(figures).tolist()]
     return found
 
@@ -170,18 +179,19 @@ class _Runs:
         """Equation fedstatistic in O(B): whole counts give a whole U."""
         return self._sums(self.counts_y * (2 * self.reached_x - self.counts_x - self.n))
 
-    def null_variance(self) -> FloatArray:
+    def null_variance(self, k: int = 1) -> FloatArray:
         """V of the paper's section "The Mann-Whitney U test", with its correction for ties."""
-        tied, total = self.counts_x + self.counts_y, self.n + self.m
+        tied, total = large_ties(self.counts_x + self.counts_y, k), self.n + self.m
         ties = self._sums(tied * (tied * tied - 1)) / (total * (total * total - 1))
         return np.maximum(self.n * self.m * (total + 1) / 3 * (1 - ties), 0.0)
 
-    def effect_variance(self) -> FloatArray:
+    def effect_variance(self, k: int = 1) -> FloatArray:
         """That of both groups' mean placement in the other."""
         placed_x = (self.reached_y - self.counts_y / 2) / self.m
         placed_y = (self.reached_x - self.counts_x / 2) / self.n
         of_x = self._mean_variance(placed_x, self.counts_x, self.n)
-        return of_x + self._mean_variance(placed_y, self.counts_y, self.m)
+        of_y = self._mean_variance(placed_y, self.counts_y, self.m)
+        return of_x + of_y if k == 1 else of_x + of_y + self._untied(k)
 
     def _mean_variance(self, placed: FloatArray, counts: FloatArray, people: float) -> FloatArray:
         weighted = placed * counts
@@ -190,8 +200,35 @@ class _Runs:
             return mean * (1 - mean)
         return np.maximum(self._sums(weighted * placed) / people - mean**2, 0.0) / (people - 1)
 
+    def _untied(self, k: int) -> FloatArray:
+        """What the effect's variance grows by if ties of fewer than k people had a random order.
+
+        Of b people in such a tie, each number from 0 to b is then as likely to be placed below
+        somebody of the other group: a variance of b(b + 2)/12.
+        """
+        x, y = (self._small_ties(own, k) for own in (self.counts_x, self.counts_y))
+        of_x = 0.0 if self.n == 1 else self._sums(x * y * (y + 2)) / (self.n * (self.n - 1))
+        of_y = 0.0 if self.m == 1 else self._sums(x * y * (x + 2)) / (self.m * (self.m - 1))
+        return np.asarray(of_x / self.m**2 + of_y / self.n**2) / 12
+
+    def _small_ties(self, counts: FloatArray, k: int) -> FloatArray:
+        return np.where(self.counts_x + self.counts_y < k, counts, 0.0)
+
     def _sums(self, values: FloatArray) -> FloatArray:
         return np.add.reduceat(values, self.starts)
+
+
+def large_ties(tied: FloatArray, k: int) -> FloatArray:
+    """How many people share each value, where ties of fewer than k people count as one person.
+
+    So they do in corrections for ties only, where one person counts as nothing.
+
+    Examples
+    --------
+    >>> large_ties(np.array([1.0, 9.0, 10.0]), 10)
+    array([ 1.,  1., 10.])
+    """
+    return tied if k == 1 else np.where(tied < k, 1.0, tied)
 
 
 def _steps(reached: FloatArray, starts: IntArray) -> FloatArray:
@@ -239,7 +276,7 @@ def weighted_test(centers: Sequence[RankStatistics], alternative: Alternative) -
 def fisher_test(centers: Sequence[RankStatistics], alternative: Alternative) -> TestResult:
     """Fisher's −2 Σ log p over the centers' own p-values (the paper's "Fisher's method").
 
-    A center with one value only has p = 1.
+    A center with one value only tests nothing: it adds no degrees of freedom.
 
     Examples
     --------
@@ -248,9 +285,24 @@ def fisher_test(centers: Sequence[RankStatistics], alternative: Alternative) -> 
     0.00463...
     """
     note = tied_note([center.variance for center in centers])
-    statistic = -2 * sum(log_normal_p(center.u, center.variance, alternative) for center in centers)
-    log_p = log_chi2_survival(statistic, 2 * len(centers))
+    logs = [log_normal_p(center.u, center.variance, alternative) for center in centers]
+    varying = [log_p for log_p, center in zip(logs, centers, strict=True) if center.variance > 0]
+    statistic, _, log_p = fisher_chi2(varying)
     return TestResult("fisher", statistic, log_p, note)
+
+
+def fisher_chi2(logs: Sequence[float]) -> tuple[float, int, float]:
+    """Fisher's statistic of the logarithms of p-values, its degrees of freedom, and log p.
+
+    Examples
+    --------
+    >>> fisher_chi2([math.log(0.05)])
+    (5.99..., 2, -2.99...)
+    >>> fisher_chi2([])
+    (0.0, 0, 0.0)
+    """
+    statistic, df = sum((-2 * log_p for log_p in logs), 0.0), 2 * len(logs)
+    return statistic, df, log_chi2_survival(statistic, df) if df else 0.0
 
 
 def table_test(

@@ -25,7 +25,15 @@ class MeanSD:
 
     @classmethod
     def of(cls, values: FloatArray) -> "MeanSD":
-        """The moments of sorted values; the same whatever order they came in."""
+        """The moments of sorted values; the same whatever order they came in.
+
+        Examples
+        --------
+        >>> MeanSD.of(np.full(30, 0.1))  # one value, to its last digit
+        MeanSD(n=30, mean=0.1, sd=0.0)
+        """
+        if values[0] == values[-1]:
+            return cls(len(values), float(values[0]), 0.0)
         total = squares(values).sum()
         return cls(len(values), float(values.mean()), float(np.sqrt(total / (len(values) - 1))))
 

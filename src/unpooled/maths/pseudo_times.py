@@ -19,7 +19,7 @@ from unpooled.maths.event_shares import Below, event_shares
 from unpooled.maths.follow_up import FollowUp
 from unpooled.maths.lattice import WHOLE, Lattice, LatticeTable, nearest_multiples, one_value
 from unpooled.maths.placing import Placed, place
-from unpooled.maths.telling import rounding
+from unpooled.maths.telling import units
 
 Tables = tuple[LatticeTable, ...]
 
@@ -71,7 +71,7 @@ def known_until(arm: Iterable[ArmTables], lattice: Lattice) -> float:
     --------
     >>> times = LatticeTable([20.0], [10, 10], [9.0, 24.0], [3.0, 2.0])
     >>> round(known_until([ArmTables(10, (times,))], Lattice(1.0, lower=0.0, upper=40.0)), 2)
-    24.91
+    24.86
     """
     return max(_known_until(table, lattice) for own in arm for table in own.tables)
 
@@ -92,10 +92,11 @@ def _told_until(table: LatticeTable, low: float, lattice: Lattice) -> float:
     mean, sd = float(table.means[-1]), float(table.sds[-1])
     if math.isnan(mean) or sd == 0:
         return low if math.isnan(mean) else mean
-    half = float(rounding(table.edges, lattice)[1][-1]) / 2
+    unit = units(table.edges, lattice, table.counts, table.sds)
+    half = float(unit.mean[-1]) / 2
     if math.isnan(sd):
         return mean - half
-    least = max(sd - half, 0.0)
+    least = max(sd - float(unit.sd[-1]), 0.0)  # more than half of it, where the unit changes
     above = min(max(least, mean - half - low), mean + half - low)  # a + s²/a is least at a = s
     return low + above + least**2 / above if above > 0 else low
 

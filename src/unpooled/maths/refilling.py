@@ -30,7 +30,6 @@ def _levels(nodes: int) -> FloatArray:
 
 
 _ENDS = _levels(32)
-_SHARES, _MIDDLES = np.diff(_ENDS), (_ENDS[1:] + _ENDS[:-1]) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,10 @@ class Points:
     cell: IntArray
 
 
-def refill(cells: Cells, points: Points, shape: Shape) -> Points:
+def refill(cells: Cells, points: Points, shape: Shape, ends: FloatArray = _ENDS) -> Points:
     """The points, with those of cells that can take the shape placed anew.
+
+    A cell gets a node in the middle between any two of the levels `ends`, which go from 0 to 1.
 
     Examples
     --------
@@ -57,35 +58,38 @@ def refill(cells: Cells, points: Points, shape: Shape) -> Points:
     >>> np.round([np.average(v, weights=filled.weights * (filled.cell == i)) for i in (0, 1)], 6)
     array([-0.1,  0.1])
     """
-    nodes = _nodes(cells, shape)
+    per_node = np.diff(ends)
+    nodes = _nodes(cells, shape, (ends[1:] + ends[:-1]) / 2)
     scaled = cells.scale.at((..., None)).forth(nodes)
-    sd = np.sqrt(np.maximum(_SHARES @ (scaled**2).T - (_SHARES @ scaled.T) ** 2, 0.0))
+    sd = np.sqrt(np.maximum(per_node @ (scaled**2).T - (per_node @ scaled.T) ** 2, 0.0))
     varied = np.flatnonzero(cells.several & (sd > 1e-9 * np.abs(scaled).max(axis=1)))
-    mean = np.where(np.isnan(cells.mean), _SHARES @ scaled.T, cells.mean)[varied]
+    mean = np.where(np.isnan(cells.mean), per_node @ scaled.T, cells.mean)[varied]
     v = (scaled[varied] - mean[:, None]) / sd[varied, None]
-    shares, close = _tilt(v, (cells.sd[varied] / sd[varied]) ** 2)
+    shares, close = _tilt(v, (cells.sd[varied] / sd[varied]) ** 2, per_node)
     filled = varied[close]
     kept = ~np.isin(points.cell, filled)
     return Points(
         np.concatenate((points.values[kept], nodes[filled].ravel())),
         np.concatenate((points.weights[kept], (shares[close].T * cells.count[filled]).T.ravel())),
-        np.concatenate((points.cell[kept], np.repeat(filled, len(_SHARES)))),
+        np.concatenate((points.cell[kept], np.repeat(filled, len(per_node)))),
     )
 
 
-def _nodes(cells: Cells, shape: Shape) -> FloatArray:
-    """Points of the pooled distribution within each cell, a row per cell."""
+def _nodes(cells: Cells, shape: Shape, middles: FloatArray) -> FloatArray:
+    """The pooled distribution's quantiles within each cell, a row per cell."""
     from scipy.special import ndtr, ndtri
 
     t, rising = shape.t, shape.values
     low, high = (ndtr(np.interp(limit, rising, t)) for limit in (cells.low, cells.high))
     low, high = np.where(np.isinf(cells.low), 0.0, low), np.where(np.isinf(cells.high), 1.0, high)
-    levels = low[:, None] + (high - low)[:, None] * _MIDDLES
+    levels = low[:, None] + (high - low)[:, None] * middles
     nodes = np.interp(ndtri(np.clip(levels, 1e-9, 1 - 1e-9)), t, rising)
     return np.asarray(np.clip(nodes, cells.low[:, None], cells.high[:, None]))
 
 
-def _tilt(v: FloatArray, square: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+def _tilt(
+    v: FloatArray, square: FloatArray, per_node: FloatArray
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     """Shares of the nodes v with mean 0 and this mean square, by Newton's method on the dual.
 
     A NaN square is left free. Also says which rows came close to what was asked.
@@ -95,7 +99,7 @@ def _tilt(v: FloatArray, square: FloatArray) -> tuple[FloatArray, npt.NDArray[np
     v2 = v * v
     for _ in range(_STEPS):
         log = v * first[:, None] + v2 * second[:, None]
-        shares = _SHARES * np.exp(log - log.max(axis=1, keepdims=True))
+        shares = per_node * np.exp(log - log.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         m1, m2, m3, m4 = (np.sum(shares * part, axis=1) for part in (v, v2, v * v2, v2 * v2))
         miss = np.where(free, 0.0, m2 - square)

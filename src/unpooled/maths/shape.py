@@ -37,6 +37,7 @@ _SEEN = 3.0  # normal quantiles between which steps are measured
 _ROUGHER = 2.0  # s of a piece from which on local priors are tried
 _CLOSE = 0.1  # in η, and in SDs of where the curve is: the next step would be smaller
 _LONGEST = 1.5  # step in η
+_ASTRAY = 3.0  # the next step, where the search did not meet: last digits decide where it is
 _FIRST_LEVELS = 100  # between which the first slopes are taken
 _FLAT = 1e-6  # prior precision of the level in the first curve
 _SHRUNK = 0.1  # and of the rest
@@ -80,6 +81,9 @@ class Shape:
 def fit_shape(cells: Cells, values: FloatArray, weights: FloatArray, lower: float) -> Shape:
     """The shape of cells of more than one value; the search starts at weighted, ascending people.
 
+    Where the search does not meet, as over a wide gap between centers, the shape is empty: what it
+    was would hang on the last digits, and so on the machine.
+
     Examples
     --------
     >>> from unpooled.maths.cutting import lattice_table
@@ -98,11 +102,12 @@ def fit_shape(cells: Cells, values: FloatArray, weights: FloatArray, lower: floa
     for _ in range(_STEPS):
         curve = SlopeCurve.of(search.theta, scale, unit)
         posterior = search.look(*seen.information(curve))
-        if search.step(posterior.mean) < _CLOSE and search.priors_stay:
+        left = search.step(posterior.mean)
+        if left < _CLOSE and search.priors_stay:
             break
     kept = np.clip(posterior.variance(curve) * seen.count.sum(), 0.0, _UNKNOWN)
     curve = SlopeCurve.of(search.theta, scale, unit)
-    inside = (curve.x > unit.inside[0]) & (curve.x < unit.inside[1])
+    inside = (curve.x > unit.inside[0]) & (curve.x < unit.inside[1]) & (left < _ASTRAY)
     return Shape(GRID[inside], unit.location + unit.size * curve.x[inside], kept[inside])
 
 

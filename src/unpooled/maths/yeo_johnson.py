@@ -110,10 +110,22 @@ def power_moments(x: npt.ArrayLike, lambdas: npt.ArrayLike) -> PowerMoments:
     return PowerMoments(x.size, log_sum, lambdas, mean, variance)
 
 
+def weighted_moments(
+    x: npt.ArrayLike, weights: npt.ArrayLike, lambdas: npt.ArrayLike
+) -> PowerMoments:
+    """The moments of points that stand for so many people each.
+
+    >>> weighted_moments([0, 2], [10, 30], [1.0]).mean.round(4).tolist()
+    [1.5]
+    """
+    return _Sample.of(x, weights).moments(np.atleast_1d(_finite(lambdas, "lambdas")))
+
+
 def round_moments(moments: PowerMoments, digits: int = 5) -> PowerMoments:
     """Moments rounded so that the fits stay sound: a mean to `digits` digits of its SD.
 
     Significant digits would not do: at λ = −1 every mean of values near 250,000 is then 1.0000.
+    The SD is that of the rounded variance, so that the digits follow from what is told.
 
     >>> round_moments(power_moments([250_000, 250_001, 250_007], [1.0]), 3).mean.tolist()
     [250002.67]
@@ -122,11 +134,27 @@ def round_moments(moments: PowerMoments, digits: int = 5) -> PowerMoments:
     def short(value: float, scale: float) -> float:
         return round(value, digits - 1 - int(np.floor(np.log10(scale)))) if scale > 0 else value
 
-    pairs = list(zip(moments.mean.tolist(), moments.variance.tolist(), strict=True))
-    mean = np.array([short(m, v**0.5 or abs(m)) for m, v in pairs])
-    variance = np.array([short(v, v) for _, v in pairs])
+    variance = [short(v, v) for v in moments.variance.tolist()]
+    pairs = zip(moments.mean.tolist(), variance, strict=True)
+    mean = [short(m, v**0.5 or abs(m)) for m, v in pairs]
     log_sum = moments.n * round(moments.log_sum / moments.n, digits)
-    return PowerMoments(moments.n, log_sum, moments.lambdas, mean, variance)
+    lambdas = moments.lambdas
+    return PowerMoments(moments.n, log_sum, lambdas, np.array(mean), np.array(variance))
+
+
+def are_moments_rounded(moments: PowerMoments, digits: int = 5) -> bool:
+    """Whether moments have no more digits than that: rounded again, they stay.
+
+    >>> moments = power_moments([250_000, 250_001, 250_007], [1.0])
+    >>> are_moments_rounded(round_moments(moments, 3), 3), are_moments_rounded(moments, 3)
+    (True, False)
+    """
+    again = round_moments(moments, digits)
+    return (
+        again.log_sum == moments.log_sum
+        and np.array_equal(again.mean, moments.mean)
+        and np.array_equal(again.variance, moments.variance)
+    )
 
 
 def pool(moments: Sequence[PowerMoments]) -> PowerMoments:
@@ -229,20 +257,40 @@ def fit_grid(pooled: PowerMoments, refine: bool = True) -> YeoJohnsonFit:
     return sample.fit(sample.moments([lam]), 1, ends)
 
 
+def fit_points(x: npt.ArrayLike, weights: npt.ArrayLike) -> YeoJohnsonFit:
+    """The maximum likelihood fit of points that stand for so many people each.
+
+    >>> round(fit_points(np.arange(100.0), np.ones(100)).lam, 4)
+    0.717
+    """
+    sample = _Sample.of(x, weights)
+    return sample.fit(sample.moments([sample.peak(*BOUNDS)]), 1, BOUNDS)
+
+
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """A few weighted points that have the moments of all the data."""
+    """Weighted points that stand for all the data."""
 
     x: FloatArray
     weight: FloatArray
     n: int
     log_sum: float
 
-    def moments(self, lambdas: Sequence[float]) -> PowerMoments:
-        z = transform(self.x, np.array(lambdas)[:, None])
+    @staticmethod
+    def of(x: npt.ArrayLike, weights: npt.ArrayLike) -> "_Sample":
+        x, weights = _finite(x, "x").ravel(), _finite(weights, "weights").ravel()
+        if x.size == 0 or x.shape != weights.shape or (weights < 0).any() or not weights.any():
+            raise ValueError("x must have at least one value, and a weight ≥ 0 for each")
+        people = weights.sum()
+        log_sum = float(np.copysign(np.log1p(np.abs(x)), x) @ weights)
+        return _Sample(x, weights / people, round(float(people)), log_sum)
+
+    def moments(self, lambdas: npt.ArrayLike) -> PowerMoments:
+        lambdas = np.asarray(lambdas, dtype=np.float64)
+        z = transform(self.x, lambdas[:, None])
         mean = z @ self.weight
         variance = (z - mean[:, None]) ** 2 @ self.weight
-        return PowerMoments(self.n, self.log_sum, np.array(lambdas), mean, variance)
+        return PowerMoments(self.n, self.log_sum, lambdas, mean, variance)
 
     def peak(self, low: float, high: float) -> float:
         """The maximiser of the log-likelihood between low and high."""

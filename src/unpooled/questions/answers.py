@@ -1,20 +1,65 @@
 """All that a center says, and the bytes of questions and answers."""
 
+from functools import reduce
+from operator import or_
+from typing import Any
+
 import msgspec
 
 from unpooled.errors import MessageError
-from unpooled.questions.aggregates import Aggregate
-from unpooled.questions.message import Message
-from unpooled.questions.questions import Question
+from unpooled.questions.catalogue import Catalogue, CatalogueQuestion
+from unpooled.questions.chain import CenterJoin, CenterTable, JoinQuestion, TableQuestion
+from unpooled.questions.lattice import LatticeQuestion, LatticeTables
+from unpooled.questions.message import Aggregate, Message
+from unpooled.questions.moments import FollowUpQuestion, Moments, MomentsQuestion
+from unpooled.questions.powers import Powers, PowersQuestion
+from unpooled.questions.ranks import GroupRanks, GroupRanksQuestion, Ranks, RanksQuestion
 from unpooled.questions.refusals import Refusal
+from unpooled.questions.sizes import Sizes, SizesQuestion
+from unpooled.questions.survival import SurvivalQuestion, SurvivalTables
+
+AboutPeople = (
+    SizesQuestion
+    | MomentsQuestion
+    | TableQuestion
+    | JoinQuestion
+    | RanksQuestion
+    | LatticeQuestion
+    | GroupRanksQuestion
+    | FollowUpQuestion
+    | SurvivalQuestion
+    | PowersQuestion
+)
+Question = CatalogueQuestion | AboutPeople
+
+ANSWERS: dict[type[Message], type[Aggregate]] = {
+    SizesQuestion: Sizes,
+    MomentsQuestion: Moments,
+    TableQuestion: CenterTable,
+    JoinQuestion: CenterJoin,
+    RanksQuestion: Ranks,
+    LatticeQuestion: LatticeTables,
+    GroupRanksQuestion: GroupRanks,
+    FollowUpQuestion: Moments,
+    SurvivalQuestion: SurvivalTables,
+    PowersQuestion: Powers,
+}
+_Said: Any = reduce(or_, dict.fromkeys(ANSWERS.values()), Catalogue)
 
 
 class Answer(Message, frozen=True):
-    """All that a center says: the K in force, an aggregate or none, and what it refuses."""
+    """All that a center says: the K in force, an aggregate or none, and what it refuses.
+
+    `nearest` names groups that are answered as an earlier question had them, since the people
+    of the two differ by fewer than K. `shuts_out` names groupings, or everybody, that the center
+    can tell no more of after this answer.
+    """
 
     k: int
-    aggregate: Aggregate | None
+    aggregate: _Said | None
     refusals: tuple[Refusal, ...] = ()
+    nearest: tuple[str, ...] = ()
+    shuts_out: tuple[str, ...] = ()
 
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -22,7 +67,7 @@ _QUESTIONS: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
 _ANSWERS = msgspec.json.Decoder(Answer)
 
 
-def encode(message: Question | Answer) -> bytes:
+def encode(message: Message) -> bytes:
     """The message as JSON bytes, always the same for the same message."""
     return _ENCODER.encode(message)
 

@@ -15,18 +15,20 @@ class Reason(StrEnum):
     NOT_NUMERIC = "not-numeric"
     NOT_FINITE = "not-finite"
     NOT_ALLOWED = "not-allowed"
-    K_BELOW_POLICY = "k-below-policy"
     REPEATED_PERSON = "repeated-person"
     BAD_WHERE = "bad-where"
     FEW_VALUES = "few-values"
     UNCLEAR_EVENT = "unclear-event"
     NEGATIVE_TIME = "negative-time"
-    WOULD_DIFFER = "would-differ"
+    WOULD_ISOLATE = "would-isolate"
     DATA_CHANGED = "data-changed"
     FEW_CELLS = "few-cells"
     HIDDEN_PEOPLE = "hidden-people"
-    TOO_MANY_POWERS = "too-many-powers"
-    LOSS_OFF = "loss-off"
+    ONLY_GROUPINGS = "only-groupings"
+    NO_AD_HOC = "no-ad-hoc"
+    BUDGET = "budget"
+    OWN_VARIABLE = "own-variable"
+    APART = "apart"
     NO_LIMITS = "no-limits"
     OUTSIDE_LIMITS = "outside-limits"
     OFF_RESOLUTION = "off-resolution"
@@ -58,7 +60,6 @@ RULES: dict[Reason, str] = {
     Reason.NOT_NUMERIC: "the variable holds something other than numbers",
     Reason.NOT_FINITE: "the variable holds infinite values; code them as missing",
     Reason.NOT_ALLOWED: "the center's policy does not allow it",
-    Reason.K_BELOW_POLICY: "the center's policy asks for K of at least {limit}",
     Reason.REPEATED_PERSON: (
         "more than one row per person; the policy can say per_person = mean, first or max"
     ),
@@ -74,22 +75,28 @@ RULES: dict[Reason, str] = {
     Reason.NEGATIVE_TIME: (
         "times must not be negative; count them from the start of each person's follow-up"
     ),
-    Reason.WOULD_DIFFER: (
-        "beside earlier answers about this variable it could tell on fewer than {limit} people; "
-        "ask for what was answered before, in the same words"
+    Reason.WOULD_ISOLATE: (
+        "together with an earlier answer of this center it would reveal something about fewer than "
+        "{limit} people; ask by a grouping (by=..., with cuts for a number) in place of a "
+        "condition, or for what was answered before"
     ),
     Reason.DATA_CHANGED: (
-        "the center's data changed since it answered about this variable; its steward decides"
+        "the center's data changed since its ledger began; its steward decides how to go on"
     ),
     Reason.FEW_CELLS: "one or two open cells without means do not say where their people are",
     Reason.HIDDEN_PEOPLE: (
         "means of rare values are withheld, so that the table does not say where many people are; "
         "method='table' needs no means"
     ),
-    Reason.TOO_MANY_POWERS: "so many powers ask for at least {limit} people in the group",
-    Reason.LOSS_OFF: (
-        "the quantile loss gives every single value away after enough questions; "
-        "only the center's policy can turn it on, with quantile_loss = true"
+    Reason.ONLY_GROUPINGS: (
+        "the center's policy allows groups and conditions over its declared groupings only"
+    ),
+    Reason.NO_AD_HOC: "the center's policy answers no single questions, only protocols",
+    Reason.BUDGET: "the center refused {limit} questions today; ask again tomorrow",
+    Reason.OWN_VARIABLE: "ranks are not told of people who are chosen by the variable itself",
+    Reason.APART: (
+        "under this condition the groups hardly overlap, so their ranks would tell of single "
+        "people; a table can be asked for, or ranks without the condition"
     ),
     Reason.NO_LIMITS: "no natural limits are declared for the variable",
     Reason.OUTSIDE_LIMITS: "values lie outside the limits that are declared for the variable",

@@ -37,6 +37,30 @@ def count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
+def people_text(people: float) -> str:
+    """A number of people; estimates of it need not be whole.
+
+    Examples
+    --------
+    >>> people_text(1485), people_text(992.93), people_text(1)
+    ('1,485 people', 'about 993 people', '1 person')
+    """
+    whole = round(people)
+    about = "" if abs(people - whole) < 1e-6 else "about "
+    return f"{about}{whole:,} {'person' if whole == 1 else 'people'}"
+
+
+def people_number(people: float) -> str:
+    """A number of people in a table: shared out, they need not be whole; a tenth is enough.
+
+    Examples
+    --------
+    >>> people_number(354.0), people_number(12.3487), people_number(0.9929), people_number(1271.4)
+    ('354', '12.3', '1', '1271')
+    """
+    return number(round(people, 1))
+
+
 def p_text(log10_p: float) -> str:
     """A p-value with its sign of relation, also when it is too small for a float.
 

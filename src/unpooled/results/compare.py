@@ -1,30 +1,33 @@
 """A comparison of two groups, as the analyst holds it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpooled.maths.effect import Heterogeneity, Interval
 from unpooled.maths.heterogeneity import RandomEffects
 from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
-from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section, stacked
-from unpooled.report.text import columns_text, count, number, p_text
+from unpooled.report.parts import Grid, Part, Sentences, parts_html
+from unpooled.report.text import count, number, p_text
 from unpooled.results.interval import interval_cells, interval_dict, interval_text
-from unpooled.results.more import More
+from unpooled.results.paradox import Paradox
 from unpooled.results.pooled import PooledComparison
 from unpooled.results.quantiles import QuantileSummary, smooth_quantiles, table_quantiles
+from unpooled.results.reach import Reach
 from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
+from unpooled.results.refusals import CenterRefusal
 from unpooled.results.reporting import write_report
+from unpooled.results.result import Result
+from unpooled.results.selection_bias import why_biased
 from unpooled.results.table import TableResult
-from unpooled.results.unfair import why_unfair
 
 if TYPE_CHECKING:
     import altair
 
 RECOMMENDED = "weighted"
+NO_TABLE = "There is no table, so no distributions and no quantiles; method='all' asks for one."
 _DISAGREE = 0.05  # p of heterogeneity below which centers are said to disagree
 
 
@@ -47,8 +50,8 @@ class CenterComparison:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class CompareResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class CompareResult(Result):
     """Two groups compared: x is groups[0], y is groups[1], and U > 0 means that y is larger."""
 
     value: str
@@ -68,31 +71,33 @@ class CompareResult:
     pooled: PooledComparison | None = None  # of method "parallel"
     record: Record = field(default_factory=Record)
     unanswered: Mapping[str, str] = field(default_factory=dict)  # methods without a test, and why
-    unfair: tuple[str, ...] = ()  # methods: which centers they rest on depends on the outcome
-    more: More = field(default_factory=More, repr=False, compare=False)
+    paradox: Paradox | None = None  # where all people together contradict the effect within centers
+    biased: tuple[str, ...] = ()  # methods: which centers they rest on depends on the outcome
 
     @property
     def recommended(self) -> str:
         """The method to rely on."""
-        if self.centers and not self.unfair:
+        if self.centers and not self.biased:
             return RECOMMENDED
-        fair = [test.method for test in self.methods if test.method not in self.unfair]
-        beside = [method for method in fair if method in (RECOMMENDED, "table", "parallel")]
-        return beside[0] if beside else "table"
+        sound = [test.method for test in self.methods if test.method not in self.biased]
+        preferred = [method for method in sound if method in (RECOMMENDED, "table", "parallel")]
+        return preferred[0] if preferred else "table"
 
     @property
     def why(self) -> str:
         """One sentence on the recommendation."""
-        if self.unfair:
-            return why_unfair(self.unfair, self.recommended)
+        if self.biased:
+            return why_biased(self.biased, self.recommended)
         if not self.centers:
             return "No center could compare the groups by itself; only their tables can."
         if len(self.centers) == 1:
             return "With one center, weighted, sum and Fisher are the same test of that center."
         if self.pooled is not None and [test.method for test in self.methods] == ["parallel"]:
+            reach = self.pooled.distribution.reach
             return (
-                f"Parallel is the test of {self.pooled.distribution.whom()}, as if pooled: "
-                "differences between centers count as well. Weighted treats each center as a block."
+                f"Parallel is the test of {reach.people_text} at {reach.centers_text}, as if "
+                "pooled: differences between centers count as well. Weighted treats each center "
+                "as a block."
             )
         return (
             "Weighted, van Elteren's stratified test, has the most power where the effect is alike "
@@ -115,6 +120,15 @@ class CompareResult:
     def log10_p(self) -> float:
         """The decimal logarithm of `p_value`, which does not underflow."""
         return self.test.log10_p
+
+    @property
+    def reach(self) -> Reach:
+        """Whom the effect is of."""
+        if not self.centers:
+            basis = self.table if self.pooled is None else self.pooled.distribution
+            return Reach.of((), 0, self.record, self.refusals) if basis is None else basis.reach
+        people = sum(c.ranks.n_x + c.ranks.n_y for c in self.centers)
+        return Reach.of((c.center for c in self.centers), people, self.record, self.refusals)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values."""
@@ -149,20 +163,22 @@ class CompareResult:
             "parallel": None if self.pooled is None else self.pooled.to_dict(),
             "heterogeneity": None if differ is None else heterogeneity_dict(differ),
             "centers": [center.to_dict() for center in self.centers],
+            "notes": self.record.notes,
             "refusals": [refusal.to_dict() for refusal in self.refusals],
             "rounds": self.rounds,
         }
 
     def chart(self) -> "altair.TopLevelMixin":
-        """The charts of the report, one below the other; asks on as `report` does."""
-        return stacked(self.whole().sections())
+        """The charts of the report, one below the other."""
+        return stacked(self.sections())
 
     def forest(self) -> "altair.TopLevelMixin":
         """The forest plot: the effect at each center, overall, and where centers differ."""
         from unpooled.report.charts import forest
 
         rows = [(c.center, c.ranks.n_x + c.ranks.n_y, c.effect) for c in self.centers]
-        overall = {} if self.effect is None else {"all centers": self.effect}
+        name = "all centers" if self.reach.whole else self.reach.centers_text
+        overall = {} if self.effect is None else {name: self.effect}
         if self.random is not None:
             overall["random effects"] = self.random.mean
         title = f"P({self.groups[1]} > {self.groups[0]}), {self.record.label(self.value)}"
@@ -174,12 +190,12 @@ class CompareResult:
         if self.centers:
             caption = "The effect at each center; ½ (dashed) means no difference."
             figures.append(Figure(self.forest(), caption))
-        body = self._body()
+        body = parts_html(self.parts())
         if self.table is None and self.pooled is None:
-            body = body.paragraph("There is no table, so no distributions and no quantiles.")
+            body = body.paragraph(NO_TABLE)
         whole = [Section("Comparison", body, figures)]
         if self.pooled is not None:
-            smooth = replace(self.pooled.distribution, record=self.record)
+            smooth = self.pooled.distribution
             whole += [*smooth.sections(), QuantileSummary((smooth_quantiles(smooth),)).section()]
         if self.table is not None:
             whole += self.table.sections()
@@ -187,31 +203,9 @@ class CompareResult:
                 whole.append(table_quantiles(self.table).section())
         return whole
 
-    def whole(self) -> "CompareResult":
-        """With every method and the table: what was not asked for yet is asked for now."""
-        more: CompareResult | None = self.more()
-        return more or self
-
     def report(self, path: str | Path) -> Path:
-        """Write a report on the whole comparison to one HTML file."""
-        whole = self.whole()
-        return write_report(path, self.title, whole.sections(), whole.record, whole.refusals)
-
-    def _body(self) -> Html:
-        body = Html().table(*self.method_columns())
-        for sentence in self.sentences():
-            body = body.paragraph(sentence)
-        return body.table(*self.center_columns()) if self.centers else body
-
-    def __str__(self) -> str:
-        lines = [self.title, columns_text(*self.method_columns()), *self.sentences()]
-        if self.centers:
-            lines.append(f"\n{columns_text(*self.center_columns())}")
-        return "\n".join(lines) + refusals_text(self.refusals)
-
-    def _repr_html_(self) -> str:
-        page = Html(f"{Html().heading(self.title)}{self._body()}")
-        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
+        """Write a report to one HTML file, on what was asked: `method="all"` has everything."""
+        return write_report(path, self.title, self.sections(), self.record, self.refusals)
 
     @property
     def title(self) -> str:
@@ -220,6 +214,39 @@ class CompareResult:
         x, y = self.groups
         asked = {"two-sided": "differs from", "greater": "is above", "less": "is below"}
         return f"{self.value} by {self.by}{where}: {y} {asked[self.alternative]} {x}?"
+
+    def parts(self) -> list[Part]:
+        """The tests, the effect, and each center's own comparison."""
+        whole: list[Part] = [Grid(*self.method_columns()), Sentences(self.sentences())]
+        return [*whole, Grid(*self.center_columns())] if self.centers else whole
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per method, with the effect that goes with it where there is one."""
+        x, y = self.groups
+        nothing: dict[str, float | None] = dict.fromkeys(("estimate", "low", "high"))
+        rows = []
+        for test in self.methods:
+            effect = self.effect_of(test.method)
+            rows.append(
+                {
+                    "variable": self.value,
+                    "x": x,
+                    "y": y,
+                    "method": test.method,
+                    "statistic": test.statistic,
+                    "p_value": test.p_value,
+                    "log10_p": test.log10_p,
+                    **(nothing if effect is None else interval_dict(effect)),
+                    "note": test.note,
+                }
+            )
+        return rows
+
+    def effect_of(self, method: str) -> Interval | None:
+        """P(Y > X) + ½P(Y = X) of the people whom a method compares; None by the table."""
+        if method == "parallel":
+            return None if self.pooled is None else self.pooled.effect
+        return self.effect if method != "table" and self.centers else None
 
     def method_columns(self) -> tuple[list[str], list[list[str]]]:
         """A row per method."""
@@ -250,12 +277,16 @@ class CompareResult:
         told = [self.why]
         pooled = None if self.pooled is None else self.pooled.effect
         if self.effect is not None and self.effect != pooled:
-            told.append(f"P({y} > {x}) = {interval_text(self.effect)} over all centers.")
+            told.append(f"P({y} > {x}) = {interval_text(self.effect)} {self.reach}.")
         if self.pooled is not None:
             told.append(
-                f"Over {self.pooled.distribution.whom()}, as if pooled: "
-                f"P({y} > {x}) = {interval_text(self.pooled.effect)}."
+                f"As if pooled: P({y} > {x}) = {interval_text(self.pooled.effect)} "
+                f"{self.pooled.distribution.reach}."
             )
+        if self.paradox is not None:
+            told.append(self.paradox.sentence(x, y))
+        if self.table is not None and self.table.reach != self.reach:
+            told.append(f"The table is {self.table.reach}.")
         if self.shift is not None:
             told.append(f"{y} is shifted by {interval_text(self.shift)} against {x}.")
         differ = self.heterogeneity

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpooled.maths.moments import Welch
-from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
-from unpooled.report.text import columns_text, count, number, p_text
+from unpooled.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.report.text import number, p_text
+from unpooled.results.reach import Reach
 from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
+from unpooled.results.refusals import CenterRefusal
 from unpooled.results.reporting import write_report
+from unpooled.results.result import Result
 
 if TYPE_CHECKING:
     import altair
@@ -51,8 +53,8 @@ class CenterDescription:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class DescribeResult(Result):
     """n, missing, mean and SD per group; Welch's t-test where there are two groups."""
 
     value: str
@@ -83,6 +85,7 @@ class DescribeResult:
                 "difference": {"estimate": test.difference, "low": test.low, "high": test.high},
             },
             "centers": [center.to_dict() for center in self.centers],
+            "notes": self.record.notes,
             "refusals": [refusal.to_dict() for refusal in self.refusals],
             "rounds": self.rounds,
         }
@@ -92,15 +95,13 @@ class DescribeResult:
         from unpooled.report.charts import means
 
         rows = [(c.center, c.group, c.n, c.mean, c.sd) for c in self.centers]
-        rows += [("all centers", g.group, g.n, g.mean, g.sd) for g in self.groups]
+        overall = "all centers" if self.reach.whole else self.reach.centers_text
+        rows += [(overall, g.group, g.n, g.mean, g.sd) for g in self.groups]
         return means(rows, self.record.label(self.value), self.by)
 
     def sections(self) -> list[Section]:
         """The parts of a report."""
-        body = Html().table(*self.columns())
-        if self.welch is not None:
-            body = body.paragraph(self._sentence())
-        body = body.items("Notes", self.notes())
+        body = parts_html(self.parts())
         figure = Figure(self.chart(), "Mean ± SD of each group, at each center and over all.")
         return [Section("Description", body, [figure])]
 
@@ -108,10 +109,14 @@ class DescribeResult:
         """Write a report to one HTML file."""
         return write_report(path, self.title, self.sections(), self.record, self.refusals)
 
-    def __str__(self) -> str:
-        test = f"\n{self._sentence()}" if self.welch is not None else ""
-        test += "".join(f"\nnote: {note}" for note in self.notes())
-        return f"{self.title}\n{columns_text(*self.columns())}{test}{refusals_text(self.refusals)}"
+    def parts(self) -> list[Part]:
+        """The groups, and how they differ."""
+        test = [] if self.welch is None else [self._sentence()]
+        return [Grid(*self.columns()), Sentences(test), Remarks.notes(self.notes())]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per group."""
+        return [{"variable": self.value, **group.to_dict()} for group in self.groups]
 
     def notes(self) -> list[str]:
         """What some centers withheld, and why."""
@@ -122,20 +127,18 @@ class DescribeResult:
             if c.sd is None
         ]
 
-    def _repr_html_(self) -> str:
-        page = Html().heading(self.title).table(*self.columns())
-        if self.welch is not None:
-            page = page.paragraph(self._sentence())
-        page = page.items("Notes", self.notes())
-        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
-
     @property
     def title(self) -> str:
         """What is described."""
         by = f" by {self.by}" if self.by is not None else ""
         where = f", where {self.where}" if self.where is not None else ""
-        centers = len({c.center for c in self.centers})
-        return f"{self.value}{by}{where}: {count(centers, 'center')}"
+        return f"{self.value}{by}{where}: {self.reach}"
+
+    @property
+    def reach(self) -> Reach:
+        """Whom it is of: people who have a value."""
+        people = sum(group.n for group in self.groups)
+        return Reach.of((c.center for c in self.centers), people, self.record, self.refusals)
 
     def columns(self) -> tuple[list[str], list[list[str]]]:
         """A row per group."""
@@ -156,4 +159,6 @@ class DescribeResult:
 
 def _missing(group: GroupDescription) -> str:
     """A hidden center may have nobody without a value."""
-    return f"≥ {group.missing}" if group.missing_hidden else str(group.missing)
+    if not group.missing_hidden:
+        return str(group.missing)
+    return f"≥ {group.missing}" if group.missing else "few"

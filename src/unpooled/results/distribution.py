@@ -12,9 +12,10 @@ from unpooled.maths.deviation import Deviation
 from unpooled.maths.distribution import Distribution
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
-from unpooled.report.text import count, number
+from unpooled.report.parts import Grid, Part, Remarks
+from unpooled.report.text import number, people_number
+from unpooled.results.selection_bias import LEFT_OUT, refused_for_values
 from unpooled.results.table import TableResult
-from unpooled.results.unfair import LEFT_OUT, refused_for_values
 
 if TYPE_CHECKING:
     import altair
@@ -75,7 +76,7 @@ class CenterShares:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DistributionResult(TableResult):
     """A smooth federated distribution: a histogram, and per group cdf and density with bands.
 
@@ -97,7 +98,7 @@ class DistributionResult(TableResult):
         curves = [one.to_dict() for one in self.distributions]
         centers = [one.to_dict() for one in self.centers]
         told = {"method": "parallel", "counts_low": low, "counts_high": high}
-        told |= {"curves": curves, "centers": centers, "notes": self.notes()}
+        told |= {"curves": curves, "centers": centers, "notes": [*self.notes(), *self.record.notes]}
         return {**TableResult.to_dict(self), **told}
 
     def chart(self) -> "altair.TopLevelMixin":
@@ -147,27 +148,15 @@ class DistributionResult(TableResult):
         header = ["center", "group", "people", "at", "share minus the others'", "z", "adjusted p"]
         return header, rows
 
-    def whom(self) -> str:
-        """Of whom it is: everybody, unless somebody was refused."""
-        if not self.refusals:
-            return "everybody"
-        people = sum(sum(own.values()) for own in self.people.values())
-        return f"{people} people at {self._share_of_centers()}"
-
     def rests_on(self) -> str | None:
         """How many of the centers it rests on; None where it is all of them."""
-        whole = {refusal.center for refusal in self.refusals} <= self.people.keys()
-        return None if whole else f"rests on {self._share_of_centers()}"
-
-    def _share_of_centers(self) -> str:
-        every = {*self.people, *(refusal.center for refusal in self.refusals)}
-        return f"{len(self.people)} of {count(len(every), 'center')}"
+        return None if self.reach.whole else f"rests on {self.reach.centers_text}"
 
     def notes(self) -> list[str]:
-        """What to know about it: whether it is of a fair sample, and which centers differ."""
-        return [*self._unfair(), *self.differing()]
+        """What to know about it: a biased sample of centers, and which centers differ."""
+        return [*self._biased(), *self.differing()]
 
-    def _unfair(self) -> list[str]:
+    def _biased(self) -> list[str]:
         return [LEFT_OUT] if refused_for_values(self.refusals) else []
 
     def differing(self) -> list[str]:
@@ -181,6 +170,16 @@ class DistributionResult(TableResult):
             if c.deviation is not None and c.deviation.adjusted < LEVEL
         ]
 
+    def parts(self) -> list[Part]:
+        """The histogram, and what to know about it."""
+        return [Grid(*self.columns()), Remarks.notes(self.notes())]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per group and bin, with the 95 % band of its people."""
+        bands = [band.ravel().tolist() for band in self.count_bands()]
+        rows = zip(TableResult.records(self), *bands, strict=True)
+        return [{**row, "low": low, "high": high} for row, low, high in rows]
+
     def columns(self) -> tuple[list[str], list[list[str]]]:
         """A row per bin: estimates with their 95 % bands."""
         header, rows = TableResult.columns(self)
@@ -189,14 +188,10 @@ class DistributionResult(TableResult):
         ):
             ends = zip(*bands, strict=True)
             row[1:] = [
-                f"{n} ({number(low)} to {number(high)})"
+                f"{n} ({people_number(low)} to {people_number(high)})"
                 for n, (low, high) in zip(row[1:], ends, strict=True)
             ]
         return header, rows
-
-    def __str__(self) -> str:
-        notes = "".join(f"\nnote: {sentence}" for sentence in self.notes())
-        return f"{TableResult.__str__(self)}{notes}"
 
     def _drawings(self) -> list[tuple[str, Drawing]]:
         return [(one.group, one.drawing()) for one in self.distributions]
@@ -207,7 +202,7 @@ class DistributionResult(TableResult):
             Figure(self.chart(), "The smooth density with its 95 % band, and the histogram."),
             Figure(self.cdf_chart(), "The share of people at or below a value, with 95 % bands."),
         ]
-        body = Html().table(*self.columns()).items("Notes", self._unfair())
+        body = Html().table(*self.columns()).items("Notes", self._biased())
         whole = [Section("Smooth distribution", body, figures)]
         header, rows = self.center_columns()
         if rows:
@@ -223,7 +218,4 @@ class DistributionResult(TableResult):
         """What the distribution is of."""
         by = f" by {self.by}" if self.by is not None else ""
         where = f", where {self.where}" if self.where is not None else ""
-        return (
-            f"{self.value}{by}{where}: smooth distribution, "
-            f"{number(float(self.counts.sum()))} people, {count(len(self.people), 'center')}"
-        )
+        return f"{self.value}{by}{where}: smooth distribution {self.reach}"

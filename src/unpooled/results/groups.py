@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 from unpooled.maths.effect import Heterogeneity, Interval, center_effect
 from unpooled.maths.group_ranks import GroupRankStatistics, GroupTest
 from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
-from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section, stacked
-from unpooled.report.text import columns_text, number, p_text
-from unpooled.results.compare import RECOMMENDED, heterogeneity_dict
+from unpooled.report.parts import Grid, Part, Sentences, parts_html
+from unpooled.report.text import number, p_text
+from unpooled.results.compare import NO_TABLE, RECOMMENDED, heterogeneity_dict
 from unpooled.results.interval import interval_cells, interval_dict
-from unpooled.results.more import More
 from unpooled.results.quantiles import table_quantiles
+from unpooled.results.reach import Reach
 from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
+from unpooled.results.refusals import CenterRefusal
 from unpooled.results.reporting import write_report
+from unpooled.results.result import Result
+from unpooled.results.selection_bias import why_biased
 from unpooled.results.table import TableResult
-from unpooled.results.unfair import why_unfair
 
 if TYPE_CHECKING:
     import altair
@@ -115,8 +116,8 @@ class CenterGroups:
         return [self.center, *sizes, number(self.test.statistic), p]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupsResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupsResult(Result):
     """Several groups compared: by Kruskal and Wallis or, if ordered, by Jonckheere and Terpstra."""
 
     value: str
@@ -133,13 +134,12 @@ class GroupsResult:
     table: TableResult | None
     rounds: int
     record: Record = field(default_factory=Record)
-    unfair: tuple[str, ...] = ()  # methods: which centers they rest on depends on the outcome
-    more: More = field(default_factory=More, repr=False, compare=False)
+    biased: tuple[str, ...] = ()  # methods: which centers they rest on depends on the outcome
 
     @property
     def recommended(self) -> str:
         """The method to rely on."""
-        if self.centers and len(self.linked) == 1 and not self.unfair:
+        if self.centers and len(self.linked) == 1 and not self.biased:
             return RECOMMENDED
         return "table"
 
@@ -154,8 +154,8 @@ class GroupsResult:
                 f"No center compares groups across these bars: {apart}. The center methods say "
                 "nothing about such differences; only the table does."
             )
-        if self.unfair:
-            return why_unfair(self.unfair, self.recommended)
+        if self.biased:
+            return why_biased(self.biased, self.recommended)
         if len(self.centers) == 1:
             return "With one center, weighted and sum are the same test of that center."
         return (
@@ -184,6 +184,22 @@ class GroupsResult:
         """The decimal logarithm of `p_value`, which does not underflow."""
         return self.test.log10_p
 
+    @property
+    def reach(self) -> Reach:
+        """Whom the tests are of."""
+        if not self.centers and self.table is not None:
+            return self.table.reach
+        people = sum(center.ranks.people for center in self.centers)
+        return Reach.of((c.center for c in self.centers), people, self.record, self.refusals)
+
+    def sentences(self) -> list[str]:
+        """What the result says, in words."""
+        reach = str(self.reach)
+        told = [self.why, f"{reach[0].upper()}{reach[1:]}."]
+        if self.table is not None and self.table.reach != self.reach:
+            told.append(f"The table is {self.table.reach}.")
+        return told
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values."""
         return {
@@ -210,13 +226,14 @@ class GroupsResult:
             "pairs": [pair.to_dict() for pair in self.pairs],
             "centers": [center.to_dict() for center in self.centers],
             "linked": [list(block) for block in self.linked],
+            "notes": self.record.notes,
             "refusals": [refusal.to_dict() for refusal in self.refusals],
             "rounds": self.rounds,
         }
 
     def chart(self) -> "altair.TopLevelMixin":
-        """The charts of the report, one below the other; asks on as `report` does."""
-        return stacked(self.whole().sections())
+        """The charts of the report, one below the other."""
+        return stacked(self.sections())
 
     def forest(self) -> "altair.TopLevelMixin":
         """The forest plot: the effect of each pair over all centers."""
@@ -231,40 +248,18 @@ class GroupsResult:
         if self.centers:
             caption = "The effect of each pair of groups; ½ (dashed) means no difference."
             figures.append(Figure(self.forest(), caption))
-        body = self._body()
+        body = parts_html(self.parts())
         if self.table is None:
-            body = body.paragraph("There is no table, so no distributions and no quantiles.")
+            body = body.paragraph(NO_TABLE)
         whole = [Section("Comparison", body, figures)]
         if self.table is not None:
             whole += self.table.sections()
             whole.append(table_quantiles(self.table).section())
         return whole
 
-    def whole(self) -> "GroupsResult":
-        """With every method and the table: what was not asked for yet is asked for now."""
-        more: GroupsResult | None = self.more()
-        return more or self
-
     def report(self, path: str | Path) -> Path:
-        """Write a report on the whole comparison to one HTML file."""
-        whole = self.whole()
-        return write_report(path, self.title, whole.sections(), whole.record, whole.refusals)
-
-    def _body(self) -> Html:
-        body = Html().table(*self.method_columns()).paragraph(self.why)
-        body = body.table(*self.pair_columns()).paragraph(self.pair_sentence())
-        return body.table(*self.center_columns()) if self.centers else body
-
-    def __str__(self) -> str:
-        lines = [self.title, columns_text(*self.method_columns()), self.why]
-        lines += [f"\n{columns_text(*self.pair_columns())}", self.pair_sentence()]
-        if self.centers:
-            lines.append(f"\n{columns_text(*self.center_columns())}")
-        return "\n".join(lines) + refusals_text(self.refusals)
-
-    def _repr_html_(self) -> str:
-        page = Html(f"{Html().heading(self.title)}{self._body()}")
-        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
+        """Write a report to one HTML file, on what was asked: `method="all"` has everything."""
+        return write_report(path, self.title, self.sections(), self.record, self.refusals)
 
     @property
     def title(self) -> str:
@@ -275,6 +270,23 @@ class GroupsResult:
             words = {"two-sided": "rise or fall", "greater": "rise", "less": "fall"}
             asked = f"does it {words[self.alternative]} in this order"
         return f"{self.value} by {self.by}{where}: {', '.join(self.groups)}: {asked}?"
+
+    def parts(self) -> list[Part]:
+        """The tests, every pair, and each center's own comparison."""
+        whole: list[Part] = [Grid(*self.method_columns()), Sentences(self.sentences())]
+        whole += [Grid(*self.pair_columns()), Sentences([self.pair_sentence()])]
+        return [*whole, Grid(*self.center_columns())] if self.centers else whole
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per pair of groups; the test of all groups is in `methods`."""
+        rows = []
+        for pair in self.pairs:
+            told = pair.to_dict()
+            effect = told["effect"] or dict.fromkeys(("estimate", "low", "high"))
+            row = {"variable": self.value, "x": pair.groups[0], "y": pair.groups[1]}
+            row |= {name: told[name] for name in ("method", "statistic", "p_value", "p_holm")}
+            rows.append({**row, **effect, "centers": told["centers"]})
+        return rows
 
     def method_columns(self) -> tuple[list[str], list[list[str]]]:
         """A row per method."""

@@ -1,5 +1,6 @@
 """What waits for the steward, readable."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from unpooled.center.approval import Decision, HeldPayload, is_waited_for
@@ -18,6 +19,11 @@ def held_text(folder: Path, held: HeldPayload) -> str:
             f"  exact bytes:  {held.answer}",
         ]
     )
+
+
+def choice_text(held: Sequence[HeldPayload]) -> str:
+    """What waits, a line each."""
+    return "\n".join(f"  {h.short}  {_asked(h)}" for h in held)
 
 
 def decision_text(folder: Path, held: HeldPayload, decision: Decision) -> str:

@@ -1,6 +1,6 @@
 """Quantiles, as the analyst holds them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.cell_fit import Search, fit_cells
+from unpooled.maths.lattice import Lattice, LatticeTable
 from unpooled.maths.quantile import interpolation_quantiles, yj_table_quantiles
 from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
-from unpooled.report.text import columns_text, count, number
+from unpooled.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.report.text import count, number
 from unpooled.results.distribution import DistributionResult, GroupDistribution
+from unpooled.results.reach import Reach
 from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
+from unpooled.results.refusals import CenterRefusal
 from unpooled.results.reporting import write_report
+from unpooled.results.result import Result
 from unpooled.results.table import TableResult
 
 if TYPE_CHECKING:
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
 BEYOND = "outside all boundaries: it rests on the shape of the tail"
 FAR = "fewer than one person is expected beyond it"
 FEW = "people beyond all boundaries take few values; declare the variable's limits"
+SHAPE = "the extreme cells do not tell their means: it rests on the shape of the tail"
+AT_BOUND = "the best λ lies at the bound of [−1, 2]"
 LITTLE = "its cells tell less than their people would"
 WIDE = 0.2  # a share of people without a boundary between them says little about where they are
 DEFAULT_P = (0.02, 0.25, 0.5, 0.75, 0.98)
@@ -45,8 +52,8 @@ class Quantile:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-@dataclass(frozen=True, slots=True)
-class QuantilesResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class QuantilesResult(Result):
     """Quantiles of each group by one method."""
 
     value: str
@@ -59,6 +66,13 @@ class QuantilesResult:
     tables: tuple[TableResult, ...] = ()  # of each group, where the method has one
     distribution: DistributionResult | None = None  # where the method has a smooth one
     record: Record = field(default_factory=Record)
+    people: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # center → group
+
+    @property
+    def reach(self) -> Reach:
+        """Whom the estimates are of."""
+        people = sum(sum(groups.values()) for groups in self.people.values())
+        return Reach.of(self.people, people, self.record, self.refusals)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values; null where a method has no estimate or interval."""
@@ -71,9 +85,23 @@ class QuantilesResult:
             "rounds": self.rounds,
             "quantiles": [quantile.to_dict() for quantile in self.quantiles],
             "centers": [] if smooth is None else [center.to_dict() for center in smooth.centers],
-            "notes": [] if smooth is None else smooth.notes(),
+            "notes": [*([] if smooth is None else smooth.notes()), *self.record.notes],
             "refusals": [refusal.to_dict() for refusal in self.refusals],
         }
+
+    @property
+    def title(self) -> str:
+        """What was estimated."""
+        return QuantileSummary((self,)).title
+
+    def parts(self) -> list[Part]:
+        """The estimates."""
+        return QuantileSummary((self,)).parts()
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per group and quantile."""
+        about = {"variable": self.value, "method": self.method}
+        return [{**about, **quantile.to_dict()} for quantile in self.quantiles]
 
     def chart(self) -> "altair.TopLevelMixin":
         """A box plot from the quantiles: box .25 to .75, whiskers to the outermost."""
@@ -90,15 +118,9 @@ class QuantilesResult:
         """Write a report to one HTML file."""
         return QuantileSummary((self,)).report(path)
 
-    def __str__(self) -> str:
-        return str(QuantileSummary((self,)))
 
-    def _repr_html_(self) -> str:
-        return QuantileSummary((self,))._repr_html_()
-
-
-@dataclass(frozen=True, slots=True)
-class QuantileSummary:
+@dataclass(frozen=True, slots=True, repr=False)
+class QuantileSummary(Result):
     """The paper's summary table from quantile estimates: several methods side by side."""
 
     results: tuple[QuantilesResult, ...]
@@ -110,6 +132,11 @@ class QuantileSummary:
     def chart(self) -> "altair.TopLevelMixin":
         """The first method's box plot."""
         return self.results[0].chart()
+
+    @property
+    def record(self) -> Record:
+        """How the results came about, all in one conversation."""
+        return self.results[0].record
 
     @property
     def refusals(self) -> tuple[CenterRefusal, ...]:
@@ -124,6 +151,14 @@ class QuantileSummary:
         where = f", where {first.where}" if first.where is not None else ""
         rounds = ", ".join(f"{r.method} in {count(r.rounds, 'round')}" for r in self.results)
         return f"{first.value}{by}{where}: quantiles by {rounds}"
+
+    def reaches(self) -> list[str]:
+        """Whom the estimates are of, in words; method by method where they differ."""
+        texts = {result.method: str(result.reach) for result in self.results}
+        if len(set(texts.values())) == 1:
+            text = next(iter(texts.values()))
+            return [f"{text[0].upper()}{text[1:]}."]
+        return [f"{method} is {text}." for method, text in texts.items()]
 
     def columns(self) -> tuple[list[str], list[list[str]]]:
         """A row per group and p, a column per method."""
@@ -145,9 +180,18 @@ class QuantileSummary:
         smooth = [r.distribution for r in self.results if r.distribution is not None]
         return [*told, *(sentence for found in smooth for sentence in found.notes())]
 
+    def parts(self) -> list[Part]:
+        """The estimates by each method."""
+        whom, notes = Sentences(self.reaches()), Remarks.notes(self.notes())
+        return [Grid(*self.columns()), whom, notes]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per method, group and quantile."""
+        return [row for result in self.results for row in result.records()]
+
     def section(self) -> Section:
         """The quantiles as a part of a report."""
-        body = Html().table(*self.columns()).items("Notes", self.notes())
+        body = parts_html(self.parts())
         p = sorted({q.p for q in self.results[0].quantiles})
         caption = f"From the {self.results[0].method} quantiles {p[0]:g} to {p[-1]:g}."
         return Section("Quantiles", body, [Figure(self.chart(), caption)])
@@ -170,18 +214,7 @@ class QuantileSummary:
 
     def report(self, path: str | Path) -> Path:
         """Write a report to one HTML file."""
-        record = self.results[0].record
-        return write_report(path, self.title, self.sections(), record, self.refusals)
-
-    def __str__(self) -> str:
-        notes = "".join(f"\nnote: {note}" for note in self.notes())
-        table = columns_text(*self.columns())
-        return f"{self.title}\n{table}{notes}{refusals_text(self.refusals)}"
-
-    def _repr_html_(self) -> str:
-        page = Html().heading(self.title).table(*self.columns())
-        page = page.items("Notes", self.notes())
-        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
+        return write_report(path, self.title, self.sections(), self.record, self.refusals)
 
 
 def estimate_text(quantile: Quantile) -> str:
@@ -248,6 +281,19 @@ def interpolation_estimates(table: TableResult, row: int, p: FloatArray) -> list
     return estimates(group, p, found.estimate, notes)
 
 
+def cell_fit_estimates(
+    group: str, tables: Sequence[LatticeTable], lattice: Lattice, p: FloatArray, search: Search
+) -> list[Quantile]:
+    """One group's quantiles by the fit to its cells, with a note where they need one."""
+    try:
+        found = fit_cells(tables, lattice, search)
+    except ValueError as error:
+        return without_estimate(group, p, str(error))
+    bound = AT_BOUND if found.fit.at_bound else None
+    notes = [SHAPE if shape else bound for shape in found.rests_on_shape(p)]
+    return estimates(group, p, found.fit.quantile(p), notes)
+
+
 def estimates(
     group: str, p: FloatArray, found: FloatArray, notes: Sequence[str | None]
 ) -> list[Quantile]:
@@ -277,6 +323,7 @@ def smooth_quantiles(smooth: DistributionResult, p: FloatArray | None = None) ->
         refusals=smooth.refusals,
         rounds=smooth.rounds,
         record=smooth.record,
+        people=smooth.people,
     )
 
 
@@ -298,6 +345,7 @@ def table_quantiles(table: TableResult, p: Sequence[float] = DEFAULT_P) -> Quant
                 rounds=table.rounds,
                 tables=(table,),
                 record=table.record,
+                people=table.people,
             )
             for method, of in by_method.items()
         )

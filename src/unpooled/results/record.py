@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from unpooled.center.policy import Policy
+from unpooled.coordinator import Nearest
 from unpooled.data.variables import Codebook
 from unpooled.errors import MessageError
-from unpooled.questions import decode_answer
+from unpooled.questions import EVERYBODY, decode_answer
 from unpooled.results.releases import Releases
 
 
@@ -19,6 +20,7 @@ class Record:
     variables: Codebook = field(default_factory=dict)
     seed: int | None = None
     policy: Policy | None = None  # of centers in this process; others tell only their K
+    nearest: tuple[Nearest, ...] = ()  # whom a condition leaves out, and who are counted
 
     @property
     def k(self) -> Mapping[str, int]:
@@ -30,6 +32,25 @@ class Record:
             except MessageError:
                 continue
         return told
+
+    @property
+    def notes(self) -> list[str]:
+        """Where people differ by too few from others to be answered apart, a line a center.
+
+        Examples
+        --------
+        >>> print(*Record(nearest=(Nearest("Bern", "patient", 10),)).notes)
+        Bern, patient: the condition differs from everybody, or from an earlier question, by ...
+        """
+        groups: dict[tuple[str, int], list[str]] = {}
+        for near in dict.fromkeys(self.nearest):
+            groups.setdefault((near.center, near.k), []).append(near.group)
+        return [
+            f"{', '.join([center, *(group for group in named if group != EVERYBODY)])}: the "
+            "condition differs from everybody, or from an earlier question, by fewer than "
+            f"{k} people; the answer is that without the difference"
+            for (center, k), named in groups.items()
+        ]
 
     def label(self, value: str) -> str:
         """A variable's name, with its unit where one is declared."""

@@ -65,10 +65,7 @@ def refusals_of(
     )
 
 
-def refusals_text(refusals: tuple[CenterRefusal, ...]) -> str:
-    """What was refused and who was left out, a line each; nothing where nothing was."""
-    return "".join(f"\n{_word(refusal)}: {refusal_sentence(refusal)}" for refusal in refusals)
-
-
-def _word(refusal: CenterRefusal) -> str:
-    return "left out" if Reason(refusal.reason) in MISSING else "refused"
+def refusal_remark(refusal: CenterRefusal) -> tuple[str, str]:
+    """What became of a center, and the refusal in words."""
+    word = "left out" if Reason(refusal.reason) in MISSING else "refused"
+    return word, refusal_sentence(refusal)

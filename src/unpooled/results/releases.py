@@ -1,8 +1,8 @@
 """All that left the centers, readable."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 
@@ -11,37 +11,24 @@ from unpooled.coordinator import Received
 from unpooled.errors import MessageError
 from unpooled.questions import (
     AboutPeople,
-    Aggregate,
     Answer,
-    Catalogue,
     CatalogueQuestion,
-    CenterJoin,
-    CenterTable,
-    GroupRanks,
     GroupRanksQuestion,
-    GroupStatuses,
     JoinQuestion,
     LatticeQuestion,
-    LatticeTables,
-    Losses,
-    LossQuestion,
-    Moments,
     OutcomeQuestion,
-    Powers,
     PowersQuestion,
     Question,
-    Ranks,
-    Sizes,
-    SurvivalTables,
     decode_answer,
     decode_question,
     encode,
 )
 from unpooled.report.html import Html
-from unpooled.report.text import columns_text, count, number
+from unpooled.report.text import columns_text, count
+from unpooled.results.data_frame import data_frame
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Releases:
     """Every release that arrived, in order; `payload` has the very bytes."""
 
@@ -73,8 +60,25 @@ class Releases:
             told.setdefault(release.center, []).append(text)
         return told
 
+    def to_frame(self) -> Any:
+        """A row per release as a data frame, with the exact answer."""
+        return data_frame(
+            [
+                {
+                    "center": release.center,
+                    "question": encode(release.question).decode(),
+                    "answer": release.payload.decode("utf-8", "replace"),
+                    "bytes": len(release.payload),
+                }
+                for release in self.received
+            ]
+        )
+
     def __str__(self) -> str:
         return columns_text(*self.columns())
+
+    def __repr__(self) -> str:
+        return f"{count(len(self), 'release')} from {count(len(self.by_center()), 'center')}"
 
     def _repr_html_(self) -> str:
         return str(Html().table(*self.columns()))
@@ -118,8 +122,6 @@ def _details(question: AboutPeople) -> str:
             return f", event {question.event}{meant}"
         case PowersQuestion():
             return f", λ = {', '.join(f'{value:.3g}' for value in question.lambdas)}"
-        case LossQuestion():
-            return f", at {count(len(question.points), 'point')}"
         case _:
             return ""
 
@@ -134,73 +136,26 @@ def payload_sentence(payload: bytes) -> str:
 
 def answer_sentence(answer: Answer) -> str:
     """What an answer says, in words."""
-    parts = [] if answer.aggregate is None else [aggregate_sentence(answer.aggregate)]
+    parts = [] if answer.aggregate is None else [answer.aggregate.sentence()]
     parts += [f"refused{'' if r.name is None else ' ' + r.name}: {r.rule}" for r in answer.refusals]
     return "; ".join(parts) or "nothing"
 
 
-def aggregate_sentence(aggregate: Aggregate) -> str:
-    """What an aggregate says, in words."""
-    match aggregate:
-        case Catalogue():
-            return ", ".join(f"{v.name} ({v.kind})" for v in aggregate.variables)
-        case Sizes():
-            return ", ".join(f"{s.group} {s.n}" for s in aggregate.sizes)
-        case Moments():
-            return ", ".join(
-                f"{m.group} n {m.n} mean {number(m.mean)} SD {number(m.sd)}"
-                for m in aggregate.moments
-            )
-        case CenterTable():
-            groups = ", ".join(f"{g.group} {sum(g.counts)}" for g in aggregate.groups)
-            return f"{len(aggregate.edges) + 1} bins: {groups}"
-        case CenterJoin():
-            groups = ", ".join(
-                f"{g.group} {sum(g.counts)} in {len(g.counts)} pools" for g in aggregate.groups
-            )
-            return f"{count(len(aggregate.splits), 'new edge')}: {groups}"
-        case Ranks():
-            return f"x {aggregate.n_x}, y {aggregate.n_y}, U {number(aggregate.u)}"
-        case LatticeTables():
-            return ", ".join(
-                f"{g.group} {sum(sum(t.counts) for t in g.tables)} in "
-                f"{sum(len(t.counts) for t in g.tables)} cells"
-                for g in aggregate.groups
-            )
-        case GroupRanks():
-            sizes = ", ".join(f"{g.group} {g.n}" for g in aggregate.groups)
-            return f"{sizes}, U of {count(len(aggregate.pairs), 'pair')}"
-        case SurvivalTables():
-            return ", ".join(map(_statuses_sentence, aggregate.groups))
-        case Powers():
-            powers = ", ".join(f"{g.group} n {g.n}" for g in aggregate.groups)
-            return f"moments at {len(aggregate.groups[0].means)} powers: {powers}"
-        case Losses():
-            losses = ", ".join(f"{g.group} n {g.n}" for g in aggregate.groups)
-            return f"loss at {len(aggregate.groups[0].loss)} points: {losses}"
-        case _:
-            assert_never(aggregate)
+def ledger_text(
+    header: Header, entries: Sequence[Entry], against: Mapping[int, str] | None = None
+) -> str:
+    """A ledger as a steward reads it: each question, and what was said to it.
 
-
-def _statuses_sentence(group: GroupStatuses) -> str:
-    events, censored, either = (
-        sum(sum(table.counts) for table in tables or ())
-        for tables in (group.events, group.censored, group.either)
-    )
-    if group.below is None:
-        return f"{group.group} {events} events, {censored} censored"
-    few = {"both": "either status"}.get(group.below, group.below)
-    return f"{group.group} {either} people, fewer than K {few}"
-
-
-def ledger_text(header: Header, entries: Sequence[Entry]) -> str:
-    """A ledger as a steward reads it: each question, and what was said to it."""
+    `against` says of refusals, by their number, which earlier entry stands against them.
+    """
+    stands = against or {}
     rows = [
         [
             str(entry.number),
             entry.time,
             _asked_sentence(entry.question),
-            payload_sentence(entry.answer.encode()),
+            payload_sentence(entry.answer.encode())
+            + (f" (beside {stands[entry.number]})" if entry.number in stands else ""),
         ]
         for entry in entries
     ]

@@ -41,6 +41,7 @@ def _asked(record: Record, refusals: Iterable[CenterRefusal]) -> Section:
         body = body.items("Their policy", [f"{name}: {_plain(told[name])}" for name in told])
     body = body.items("Questions", asked)
     body = body.items("Refused", map(refusal_sentence, refusals))
+    body = body.items("Notes", record.notes)
     return Section("What was asked, of whom, under which policy", body)
 
 

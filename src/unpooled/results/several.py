@@ -1,6 +1,6 @@
 """Several variables in a go: one row a variable, p-values adjusted for their number."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from unpooled.errors import InputError, MissingError, UnpooledError
 from unpooled.maths.multiplicity import benjamini_hochberg, holm
-from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
-from unpooled.report.text import columns_text, count, p_text
+from unpooled.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.report.text import count, p_text
 from unpooled.results.compare import CompareResult
 from unpooled.results.groups import GroupsResult
 from unpooled.results.interval import interval_cells, interval_dict
 from unpooled.results.quantiles import QuantilesResult, QuantileSummary, estimate_text
 from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_of, refusals_text
+from unpooled.results.refusals import CenterRefusal, refusals_of
 from unpooled.results.releases import Releases
 from unpooled.results.reporting import write_report
+from unpooled.results.result import Result
 
 if TYPE_CHECKING:
     import altair
+
+REACH = ("centers", "people")
 
 R = TypeVar("R")
 C = TypeVar("C", CompareResult, GroupsResult)
@@ -56,8 +59,8 @@ def each(values: Sequence[str], run: Callable[[str], R]) -> tuple[Outcome[R], ..
     return tuple(outcomes)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparisons(ABC, Generic[C]):
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparisons(Result, Generic[C]):
     """Comparisons of several variables, with Holm's and Benjamini-Hochberg's p-values."""
 
     outcomes: tuple[Outcome[C], ...]
@@ -66,6 +69,11 @@ class Comparisons(ABC, Generic[C]):
     def results(self) -> tuple[C, ...]:
         """The comparisons that there are."""
         return tuple(o.result for o in self.outcomes if o.result is not None)
+
+    @property
+    def record(self) -> Record:
+        """The circumstances of all results together."""
+        return joint_record(self.results)
 
     @property
     def refusals(self) -> tuple[CenterRefusal, ...]:
@@ -88,6 +96,25 @@ class Comparisons(ABC, Generic[C]):
     @abstractmethod
     def chart(self) -> "altair.TopLevelMixin":
         """The effects on each variable."""
+
+    def notes(self) -> list[str]:
+        """What is unusual about a variable's test, above all a biased sample of centers."""
+        notes = [(r.value, r.why if r.biased else r.test.note) for r in self.results]
+        return [f"{value}: {note}" for value, note in notes if note is not None]
+
+    def parts(self) -> list[Part]:
+        """A row a variable, and what to know about it."""
+        return [Grid(*self.columns()), Remarks.notes(self.notes()), left_out(self.outcomes)]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row a variable."""
+        rows = []
+        for row, result in zip(self.to_dict()["rows"], self.results, strict=True):
+            plain = {"variable" if name == "value" else name: v for name, v in row.items()}
+            plain |= plain.pop("effect", None) or {}
+            reach = result.reach
+            rows.append({**plain, "centers": reach.answered, "people": reach.people})
+        return rows
 
     def p_cells(self) -> list[list[str]]:
         """Each variable's p-value, plain and adjusted both ways."""
@@ -121,17 +148,14 @@ class Comparisons(ABC, Generic[C]):
     def report(self, path: str | Path) -> Path:
         """Write a report on all variables to one HTML file."""
         caption = "The effect on each variable; ½ (dashed) means no difference."
-        body = Html().table(*self.columns())
-        body = body.items("Left out", problem_sentences(self.outcomes))
+        body = parts_html(self.parts())
         sections = [Section("All variables", body, [Figure(self.chart(), caption)])]
-        whole = tuple(result.whole() for result in self.results)
-        for result in whole:
+        for result in self.results:
             sections += [
                 Section(f"{result.value}: {s.heading.lower()}", s.body, s.figures)
                 for s in result.sections()
             ]
-        refusals = refusals_of((result.value, result.refusals) for result in whole)
-        return write_report(path, self.title, sections, joint_record(whole), refusals)
+        return write_report(path, self.title, sections, self.record, self.refusals)
 
     @property
     def title(self) -> str:
@@ -139,19 +163,18 @@ class Comparisons(ABC, Generic[C]):
         first = self.results[0]
         return f"{count(len(self.results), 'variable')} by {first.by}"
 
-    def __str__(self) -> str:
-        told = f"{self.title}\n{columns_text(*self.columns())}{_problem_lines(self.outcomes)}"
-        return f"{told}{refusals_text(self.refusals)}"
 
-    def _repr_html_(self) -> str:
-        page = Html().heading(self.title).table(*self.columns())
-        page = page.items("Left out", problem_sentences(self.outcomes))
-        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SeveralComparisons(Comparisons[CompareResult]):
     """Comparisons of two groups, of several variables."""
+
+    def notes(self) -> list[str]:
+        """What is unusual, also where all people together contradict the effect within centers."""
+        x, y = self.results[0].groups
+        contradictions = [
+            f"{r.value}: {r.paradox.sentence(x, y)}" for r in self.results if r.paradox is not None
+        ]
+        return [*Comparisons.notes(self), *contradictions]
 
     def shown(self, result: CompareResult) -> dict[str, Any]:
         """The effect."""
@@ -177,16 +200,18 @@ class SeveralComparisons(Comparisons[CompareResult]):
                 r.test.method,
                 *p,
                 *(("–", "–") if r.effect is None else interval_cells(r.effect)),
+                *reach_cells(r),
             ]
             for r, p in zip(self.results, self.p_cells(), strict=True)
         ]
         x, y = self.results[0].groups
         adjusted = ["p", "Holm", "Benjamini-Hochberg"]
-        return ["variable", "method", *adjusted, f"P({y} > {x})", "95 % interval"], rows
+        effect = [f"P({y} > {x})", "95 % interval"]
+        return ["variable", "method", *adjusted, *effect, *REACH], rows
 
 
-@dataclass(frozen=True, slots=True)
-class SeveralQuantiles:
+@dataclass(frozen=True, slots=True, repr=False)
+class SeveralQuantiles(Result):
     """Quantiles of several variables."""
 
     outcomes: tuple[Outcome[QuantilesResult | QuantileSummary], ...]
@@ -195,6 +220,11 @@ class SeveralQuantiles:
     def results(self) -> tuple[QuantilesResult | QuantileSummary, ...]:
         """The results that there are."""
         return tuple(o.result for o in self.outcomes if o.result is not None)
+
+    @property
+    def record(self) -> Record:
+        """The circumstances of all results together."""
+        return joint_record([r for s in self.summaries for r in s.results])
 
     @property
     def refusals(self) -> tuple[CenterRefusal, ...]:
@@ -224,18 +254,14 @@ class SeveralQuantiles:
 
     def report(self, path: str | Path) -> Path:
         """Write a report on all variables to one HTML file."""
-        body = Html().table(*self.columns())
-        body = body.items("Left out", problem_sentences(self.outcomes))
-        sections = [Section("All variables", body)]
+        sections = [Section("All variables", parts_html(self.parts()))]
         for summary in self.summaries:
             value = summary.results[0].value
             sections += [
                 Section(f"{value}: {s.heading.lower()}", s.body, s.figures)
                 for s in summary.sections()
             ]
-        every = [result for summary in self.summaries for result in summary.results]
-        title = f"Quantiles of {', '.join(s.results[0].value for s in self.summaries)}"
-        return write_report(path, title, sections, joint_record(every), self.refusals)
+        return write_report(path, self.title, sections, self.record, self.refusals)
 
     def columns(self) -> tuple[list[str], list[list[str]]]:
         """A row per variable, group and method; a column per p."""
@@ -248,25 +274,46 @@ class SeveralQuantiles:
                 rows.append([result.value, group, result.method, *found])
         return ["variable", "group", "method", *(f"{v:g}" for v in p)], rows
 
-    def __str__(self) -> str:
-        told = f"{columns_text(*self.columns())}{_problem_lines(self.outcomes)}"
-        notes = "".join(f"\nnote: {note}" for note in self.notes())
-        return f"{told}{notes}{refusals_text(self.refusals)}"
+    @property
+    def title(self) -> str:
+        """What was estimated."""
+        return f"Quantiles of {', '.join(s.results[0].value for s in self.summaries)}"
+
+    def parts(self) -> list[Part]:
+        """The estimates, and what to know about them."""
+        whom, notes = Sentences(self.reaches()), Remarks.notes(self.notes())
+        return [Grid(*self.columns()), whom, left_out(self.outcomes), notes]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per variable, method, group and quantile."""
+        return [row for summary in self.summaries for row in summary.records()]
+
+    def reaches(self) -> list[str]:
+        """Whom each variable's estimates are of."""
+        return [
+            f"{result.value}, {result.method}: {result.reach}."
+            for summary in self.summaries
+            for result in summary.results
+        ]
 
     def notes(self) -> list[str]:
         """What is unusual about single estimates."""
         return [f"{s.results[0].value}, {note}" for s in self.summaries for note in s.notes()]
 
-    def _repr_html_(self) -> str:
-        page = Html().table(*self.columns()).items("Notes", self.notes())
-        page = page.items("Left out", problem_sentences(self.outcomes))
-        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
+
+def reach_cells(result: CompareResult | GroupsResult) -> tuple[str, str]:
+    """How many centers and people a row is of."""
+    reach = result.reach
+    answered = str(reach.every) if reach.whole else f"{reach.answered} of {reach.every}"
+    return answered, f"{reach.people:,.0f}"
 
 
 def joint_record(results: Sequence[CompareResult | GroupsResult | QuantilesResult]) -> Record:
     """The circumstances of several results together."""
     received = dict.fromkeys(release for r in results for release in r.record.releases)
-    return replace(results[0].record, releases=Releases(tuple(received)))
+    nearest = dict.fromkeys(near for r in results for near in r.record.nearest)
+    left = Releases(tuple(received))
+    return replace(results[0].record, releases=left, nearest=tuple(nearest))
 
 
 def problems(outcomes: Sequence[Outcome[Any]]) -> list[dict[str, str | None]]:
@@ -274,14 +321,11 @@ def problems(outcomes: Sequence[Outcome[Any]]) -> list[dict[str, str | None]]:
     return [{"value": o.value, "problem": o.problem} for o in outcomes if o.result is None]
 
 
-def problem_sentences(outcomes: Sequence[Outcome[Any]]) -> list[str]:
+def left_out(outcomes: Sequence[Outcome[Any]]) -> Remarks:
     """The same in words."""
-    return [f"{o.value}: {o.problem}" for o in outcomes if o.result is None]
+    problems = [f"{o.value}: {o.problem}" for o in outcomes if o.result is None]
+    return Remarks("Left out", [("left out", problem) for problem in problems])
 
 
 def _refusals(outcomes: Sequence[Outcome[Any]]) -> tuple[CenterRefusal, ...]:
     return refusals_of((o.value, o.result.refusals) for o in outcomes if o.result is not None)
-
-
-def _problem_lines(outcomes: Sequence[Outcome[Any]]) -> str:
-    return "".join(f"\nleft out: {sentence}" for sentence in problem_sentences(outcomes))

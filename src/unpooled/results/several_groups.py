@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 from unpooled.report.text import number
 from unpooled.results.compare import CompareResult
 from unpooled.results.groups import GroupsResult
-from unpooled.results.several import Comparisons, Outcome, SeveralComparisons
+from unpooled.results.several import REACH, Comparisons, Outcome, SeveralComparisons, reach_cells
 
 if TYPE_CHECKING:
     import altair
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SeveralGroups(Comparisons[GroupsResult]):
     """Comparisons of several groups, of several variables."""
 
@@ -38,11 +38,21 @@ class SeveralGroups(Comparisons[GroupsResult]):
                 number(r.test.statistic),
                 "–" if r.test.df is None else str(r.test.df),
                 *p,
+                *reach_cells(r),
             ]
             for r, p in zip(self.results, self.p_cells(), strict=True)
         ]
         name = self.results[0].test_name
-        return ["variable", name, "statistic", "df", "p", "Holm", "Benjamini-Hochberg"], rows
+        return [
+            "variable",
+            name,
+            "statistic",
+            "df",
+            "p",
+            "Holm",
+            "Benjamini-Hochberg",
+            *REACH,
+        ], rows
 
 
 def several_comparisons(

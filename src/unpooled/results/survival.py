@@ -9,12 +9,14 @@ from unpooled.maths.effect import Heterogeneity, Interval
 from unpooled.maths.follow_up import FollowUp
 from unpooled.maths.log_rank import LogRank
 from unpooled.maths.survival import SurvivalCurve
-from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
-from unpooled.report.text import columns_text, count, number, p_text
+from unpooled.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.report.text import count, number, p_text
+from unpooled.results.reach import Reach
 from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
+from unpooled.results.refusals import CenterRefusal
 from unpooled.results.reporting import write_report
+from unpooled.results.result import Result
 
 if TYPE_CHECKING:
     import altair
@@ -120,8 +122,8 @@ class RatioResult:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SurvivalResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class SurvivalResult(Result):
     """Curves of each arm, and whether they differ. Numbers at risk are of the pseudo-sample."""
 
     time: str
@@ -138,6 +140,7 @@ class SurvivalResult:
     refusals: tuple[CenterRefusal, ...]
     rounds: int
     record: Record = field(default_factory=Record)
+    answered: tuple[str, ...] = ()  # the centers whose people the curves are of
 
     @property
     def p_value(self) -> float | None:
@@ -165,7 +168,7 @@ class SurvivalResult:
             "hazard_ratio": self.ratios[0].to_dict() if self.ratios else None,
             "hazard_ratios": [ratio.to_dict() for ratio in self.ratios],
             "centers": [curve.to_dict() for curve in self.centers],
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self.record.notes],
             "rounds": self.rounds,
             "refusals": [refusal.to_dict() for refusal in self.refusals],
         }
@@ -184,36 +187,44 @@ class SurvivalResult:
             "Kaplan-Meier curves with 95 % bands (log-log). Numbers at risk are those of the "
             "pseudo-sample, which stands for the people whom nobody may see.",
         )
-        body = Html().table(*self.columns()).items("Comparison", self.comparison())
-        parts = [Section("Survival", body.items("Notes", self.notes), [chart])]
+        whole = [Section("Survival", parts_html(self.parts()), [chart])]
         if self.centers:
-            parts.append(Section("Center by center", Html().table(*self.center_columns())))
-        return parts
+            by_center = parts_html([Grid(*self.center_columns())])
+            whole.append(Section("Center by center", by_center))
+        return whole
 
     def report(self, path: str | Path) -> Path:
         """Write a report to one HTML file."""
         return write_report(path, self.title, self.sections(), self.record, self.refusals)
-
-    def __str__(self) -> str:
-        lines = [self.title, columns_text(*self.columns()), *self.comparison()]
-        notes = "".join(f"\nnote: {note}" for note in self.notes)
-        return "\n".join(lines) + notes + refusals_text(self.refusals)
-
-    def _repr_html_(self) -> str:
-        page = Html().heading(self.title).table(*self.columns())
-        page = page.items("Comparison", self.comparison()).items("Notes", self.notes)
-        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
 
     @property
     def title(self) -> str:
         """What was followed up."""
         by = f" by {self.by}" if self.by is not None else ""
         where = f", where {self.where}" if self.where is not None else ""
-        people = sum(arm.followed.total for arm in self.arms)
         return (
-            f"{self.time}, event {self.event}{by}{where}: survival of {number(round(people))} "
-            f"people in {count(self.rounds, 'round')}"
+            f"{self.time}, event {self.event}{by}{where}: survival {self.reach}, "
+            f"in {count(self.rounds, 'round')}"
         )
+
+    @property
+    def reach(self) -> Reach:
+        """Whom it is of."""
+        people = sum(arm.followed.total for arm in self.arms)
+        return Reach.of(self.answered, people, self.record, self.refusals)
+
+    def parts(self) -> list[Part]:
+        """The arms, and how they differ."""
+        return [Grid(*self.columns()), Sentences(self.comparison()), Remarks.notes(self.notes)]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per arm and time at which its curve falls."""
+        names = ("time", "survival", "low", "high", "at_risk")
+        return [
+            {"group": arm.group, **dict(zip(names, step, strict=True))}
+            for arm in self.arms
+            for step in zip(*(arm.to_dict()[name] for name in names), strict=True)
+        ]
 
     def columns(self) -> tuple[list[str], list[list[str]]]:
         """A row per arm."""

@@ -7,22 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unpooled.maths.alike import Alike, CenterPools, alike
+from unpooled.maths.alike import Alike, CenterPools, alike, bounds
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.table import Table
-from unpooled.report.html import Html
 from unpooled.report.page import Figure, Section
-from unpooled.report.text import columns_text, count, number
+from unpooled.report.parts import Grid, Part, parts_html
+from unpooled.report.text import count, number, people_number
+from unpooled.results.reach import Reach
 from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal, refusal_sentence, refusals_text
+from unpooled.results.refusals import CenterRefusal
 from unpooled.results.reporting import write_report
+from unpooled.results.result import Result
 
 if TYPE_CHECKING:
     import altair
 
 
-@dataclass(frozen=True, slots=True)
-class TableResult:
+_FEW_BINS = 3  # a variable of two or three values, or a table of which little is known
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TableResult(Result):
     """A federated table.
 
     `edges` has one more entry than there are bins, infinite where the outer limits are open;
@@ -54,12 +59,28 @@ class TableResult:
         """The groups' names, in the order of the rows of `counts`."""
         return self.table.groups
 
+    @property
+    def reach(self) -> Reach:
+        """Whom it is of."""
+        people = sum(sum(groups.values()) for groups in self.people.values())
+        return Reach.of(self.people, people, self.record, self.refusals)
+
     def alike(self, groups: Sequence[str]) -> Alike:
         """The counts that a test of these groups uses: nobody's bin depends on his group."""
         return alike(self.pools, self.table, groups)
 
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """At least and at most how many people there are, per group and bin.
+
+        A center that may not tell two bins apart tells them together; its people are shared out
+        like those of the others, but may all be in one of the two.
+        """
+        return bounds(self.pools, self.table) if self.pools else (self.counts, self.counts)
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values; null is an open outer limit."""
+        low, high = self.bounds
         return {
             "value": self.value,
             "by": self.by,
@@ -67,8 +88,11 @@ class TableResult:
             "edges": [edge if np.isfinite(edge) else None for edge in self.edges.tolist()],
             "groups": list(self.groups),
             "counts": self.counts.tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
             "people": {center: dict(people) for center, people in self.people.items()},
             "rounds": self.rounds,
+            "notes": self.record.notes,
             "refusals": [refusal.to_dict() for refusal in self.refusals],
         }
 
@@ -91,34 +115,51 @@ class TableResult:
                 "The cumulative distribution at the inner limits of the table.",
             ),
         ]
-        return [Section("Distribution", Html().table(*self.columns()), figures)]
+        return [Section("Distribution", parts_html(TableResult.parts(self)), figures)]
 
     def report(self, path: str | Path) -> Path:
         """Write a report to one HTML file."""
         return write_report(path, self.title, self.sections(), self.record, self.refusals)
-
-    def __str__(self) -> str:
-        return f"{self.title}\n{columns_text(*self.columns())}{refusals_text(self.refusals)}"
-
-    def _repr_html_(self) -> str:
-        page = Html().heading(self.title).table(*self.columns())
-        return str(page.items("Refused", map(refusal_sentence, self.refusals)))
 
     @property
     def title(self) -> str:
         """What the table is of."""
         by = f" by {self.by}" if self.by is not None else ""
         where = f", where {self.where}" if self.where is not None else ""
-        return (
-            f"{self.value}{by}{where}: {count(self.table.bins, 'bin')}, "
-            f"{number(float(self.counts.sum()))} people, {count(len(self.people), 'center')}"
-        )
+        return f"{self.value}{by}{where}: {count(self.table.bins, 'bin')} {self.reach}"
+
+    def parts(self) -> list[Part]:
+        """The table."""
+        return [Grid(*self.columns())]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per group and bin; null is an open outer limit."""
+        limits = [edge if np.isfinite(edge) else None for edge in self.edges.tolist()]
+        return [
+            {
+                "variable": self.value,
+                "group": group,
+                "lower": limits[b],
+                "upper": limits[b + 1],
+                "people": float(self.counts[row, b]),
+            }
+            for row, group in enumerate(self.groups)
+            for b in range(self.table.bins)
+        ]
+
+    def _people(self, group: int, b: int) -> str:
+        """A bin's people; of few bins with bounds, since there much may be unknown."""
+        low, high = (float(bound[group, b]) for bound in self.bounds)
+        counted = people_number(float(self.counts[group, b]))
+        if self.table.bins > _FEW_BINS or low == high:
+            return counted
+        return f"{counted} ({people_number(low)} to {people_number(high)})"
 
     def columns(self) -> tuple[list[str], list[list[str]]]:
         """A row per bin."""
         edges = self.edges.tolist()
         rows = [
-            [_bin(edges[b], edges[b + 1]), *(number(float(c)) for c in self.counts[:, b])]
+            [_bin(edges[b], edges[b + 1]), *(self._people(g, b) for g in range(len(self.groups)))]
             for b in range(self.table.bins)
         ]
         return ["bin", *self.groups], rows

@@ -4,13 +4,11 @@ A method gets the people of one simulated federation (`Federated`), which works 
 several methods share, and answers with the public maths: no statistic is computed here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
 
-from unpooled.analyses.quantiles import LIKELIHOOD_POWERS, refuse_powers
-from unpooled.center.policy import people_for_powers
 from unpooled.maths import quantile, yeo_johnson
 from unpooled.maths.alike import Alike, alike
 from unpooled.maths.arrays import FloatArray
@@ -27,7 +25,7 @@ from unpooled.maths.mann_whitney import (
     table_test,
     weighted_test,
 )
-from unpooled.maths.moments import SD_NEEDS, telling_values
+from unpooled.maths.moments import SD_NEEDS, Rare, telling_values
 from unpooled.maths.table import Table
 from unpooled.study.families import Random
 from unpooled.study.settings import Center
@@ -87,7 +85,7 @@ class Federated:
         fewest = min(len(center[0]) for center in self.everybody)
         if not self._tied and fewest >= people_for_powers(self.rule.k, powers):
             return self.pooled[0]  # nobody refuses
-        told = [c for c in self.everybody if refuse_powers(c[0], [self.rule.k], powers) is None]
+        told = [c for c in self.everybody if _tells_powers(c[0], self.rule.k, powers)]
         if not told:
             raise NoAnswer(f"no center has the people for {powers} powers")
         return _pool(told)[0]
@@ -102,13 +100,11 @@ class Federated:
     @cached_property
     def ranks(self) -> list[RankStatistics]:
         """The same, also where no center answers."""
-        return [rank_statistics(*c) for c in self.paired if not self.takes_few_values(c)]
+        return [rank_statistics(c[0], c[1]) for c in self.paired if not self.takes_few_values(c)]
 
     def takes_few_values(self, center: Center) -> bool:
         """Whether the center refuses to compare its groups, as ranks would tell on people."""
-        if not self._tied and min(map(len, center)) >= SD_NEEDS:
-            return False
-        return any(0 < telling_values(values, self.rule.k) < SD_NEEDS for values in center)
+        return not all(tells_ranks(values, self.rule.k, tied=self._tied) for values in center)
 
     @cached_property
     def _tied(self) -> bool:
@@ -118,7 +114,7 @@ class Federated:
     @cached_property
     def combined(self) -> RankStatistics:
         """What everybody's order would say."""
-        return rank_statistics(*self.pooled)
+        return rank_statistics(self.pooled[0], self.pooled[1])
 
     @cached_property
     def chain(self) -> Chain:
@@ -139,6 +135,39 @@ class Federated:
         return alike(self.chain.pools, self.table, self.table.groups)
 
 
+def tells_ranks(values: FloatArray, k: int, *, tied: bool) -> bool:
+    """Whether a center that told nothing before may rank a group, which tells three numbers of it.
+
+    So says the rule for sums (docs/guarantee.md): the two largest crowds are no witnesses. Of three
+    values or fewer it tells how many people have each.
+    """
+    needed = max(k, 2 * RANK_NUMBERS)
+    if not tied:
+        return len(values) >= needed
+    count = np.unique(values, return_counts=True)[1]
+    if len(count) <= RANK_NUMBERS:
+        return bool(count.min() >= k)
+    crowds = np.sort(count[count >= CROWD])[-(RANK_NUMBERS - 1) :]
+    return bool(len(values) - crowds.sum() >= needed)
+
+
+RANK_NUMBERS, CROWD = 3, 3
+LIKELIHOOD_POWERS = 7 + 3 + 1  # λ in the three rounds of the paper's iteration
+
+
+def people_for_powers(k: int, powers: int) -> int:
+    """How many people a group needs before so many powers may be told: two for each number."""
+    return max(3 * k, 2 * (2 * powers + 1))
+
+
+def _tells_powers(values: FloatArray, k: int, powers: int) -> bool:
+    """Whether a center tells so many powers of a group."""
+    needed = people_for_powers(k, powers)
+    if len(values) < needed or 0 < Rare.of(values, k).people < needed:
+        return False
+    return not 0 < telling_values(values, k) < SD_NEEDS
+
+
 def _pool(centers: Sequence[Center]) -> list[FloatArray]:
     groups = [np.concatenate(own) for own in zip(*centers, strict=True)]
     for values in groups:
@@ -146,14 +175,19 @@ def _pool(centers: Sequence[Center]) -> list[FloatArray]:
     return groups
 
 
+def _ranks_by_row(groups: Iterable[Sequence[FloatArray]]) -> list[RankStatistics]:
+    x, y = (np.array(own) for own in groups)
+    return rank_statistics_by_row(x, y)
+
+
 def take_statistics(federations: Sequence[Federated]) -> None:
     """Work out `ranks` and `combined` of federations of the same sizes, all at once."""
     said = [
-        rank_statistics_by_row(*(np.array(own) for own in zip(*people, strict=True)))
+        _ranks_by_row(zip(*people, strict=True))
         for people in zip(*(one.paired for one in federations), strict=True)
     ]
     pooled = zip(*(one.pooled for one in federations), strict=True)
-    combined = rank_statistics_by_row(*(np.array(own) for own in pooled))
+    combined = _ranks_by_row(pooled)
     for i, one in enumerate(federations):
         told = zip(said, one.paired, strict=True)
         one.ranks = [rows[i] for rows, center in told if not one.takes_few_values(center)]

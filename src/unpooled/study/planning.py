@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from unpooled.analyses.quantiles import LIKELIHOOD_POWERS
-from unpooled.center.policy import people_for_powers
 from unpooled.errors import InputError
 from unpooled.maths.mann_whitney import Alternative
 from unpooled.report.text import columns_text, number
 from unpooled.study.families import AnyFamily, Normal
+from unpooled.study.methods import LIKELIHOOD_POWERS, people_for_powers
 from unpooled.study.monte_carlo import Estimate, share, standard_deviation
 from unpooled.study.runs import run
 from unpooled.study.settings import QuantileSetting, TestSetting

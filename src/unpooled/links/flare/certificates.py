@@ -15,7 +15,19 @@ class Certificate:
     """What a kit's certificate says."""
 
     name: str
+    since: datetime
     until: datetime
+
+    @property
+    def early(self) -> str | None:
+        """What is wrong where this computer's clock says a time before the certificate begins."""
+        if now() >= self.since:
+            return None
+        return (
+            f"it is valid from {_minute(self.since)}, and this computer's clock says "
+            f"{_minute(now())}: the clocks of this computer and of the one that made the kit "
+            "differ. Hint: set the clock"
+        )
 
     @property
     def days(self) -> int:
@@ -26,6 +38,10 @@ class Certificate:
 def now() -> datetime:
     """The time that certificates are judged by."""
     return datetime.now(UTC)
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment:%d %B %Y %H:%M} UTC"
 
 
 def read_certificate(kit: Path, role: str) -> Certificate:
@@ -45,12 +61,15 @@ def read_certificate(kit: Path, role: str) -> Certificate:
             "the certificate is missing, damaged or of another federation. "
             "Hint: ask whoever runs the coordinator for a new kit"
         ) from error
-    return Certificate(name, min(own.not_valid_after_utc, root.not_valid_after_utc))
+    since = max(own.not_valid_before_utc, root.not_valid_before_utc)
+    return Certificate(name, since, min(own.not_valid_after_utc, root.not_valid_after_utc))
 
 
 def check_valid(kit: Path, role: str) -> None:
     """Raise where nobody would let this kit in any more."""
     certificate = read_certificate(kit, role)
+    if certificate.early is not None:
+        raise LinkError(f"the certificate in {str(kit)!r}: {certificate.early}")
     if certificate.days < 0:
         raise LinkError(
             f"the certificate in {str(kit)!r} expired on {certificate.until:%d %B %Y}. "

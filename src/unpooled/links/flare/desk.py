@@ -4,12 +4,17 @@ The rows, the key and the ledger stay in the process that `unpooled center start
 processes know a socket that only their own user can open; over it a question goes in and the bytes
 of a release come out, or word that the steward has not decided yet. The desk also confirms to the
 result filter what the gate has let out.
+
+How long an answer took would tell how many people were found. So whatever comes out to a question
+comes out on a tick: a whole number of ticks after the question came in.
 """
 
 import logging
+import math
 import os
 import re
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -20,6 +25,7 @@ from typing import Final
 
 from unpooled.center import Center
 from unpooled.center.approval import Steward
+from unpooled.center.config import TICK
 from unpooled.errors import HeldError
 
 DESK = "UNPOOLED_DESK"  # the environment variable with the socket's address
@@ -35,15 +41,33 @@ _PAUSE = 0.5  # seconds between two looks at what the steward refused
 _log = logging.getLogger(__name__)
 
 
+def until_tick(elapsed: float, tick: float) -> float:
+    """How many seconds are left to the next multiple of a tick, of which the first is one tick.
+
+    Examples
+    --------
+    >>> until_tick(0.5, 2.0), until_tick(2.0, 2.0), until_tick(2.5, 2.0), until_tick(0.0, 2.0)
+    (1.5, 0.0, 1.5, 2.0)
+    """
+    return max(0.0, max(1, math.ceil(elapsed / tick)) * tick - elapsed)
+
+
 class Desk:
-    """Serves a center to the engine's processes, one question after the other."""
+    """Serves a center to the engine's processes, one question after the other.
+
+    Every reply to a question is kept back until the next `tick`, counted in seconds from when the
+    question came in. Waiting for a steward hides how long the answer took; word that one waits does
+    not, so it keeps to the tick too.
+    """
 
     def __init__(
         self,
         center: Center,
         steward: Steward | None = None,
         say: Callable[[str], None] = lambda text: None,
+        tick: float = TICK,
     ) -> None:
+        self._tick = tick
         self._center = center
         self._steward = steward
         self._say = say
@@ -83,8 +107,11 @@ class Desk:
     def _attend(self, connection: "Connection[bytes, bytes]") -> None:
         with connection:
             try:
-                said = connection.recv_bytes()
-                connection.send_bytes(self._reply(said[:1], said[1:]))
+                said, came = connection.recv_bytes(), time.monotonic()
+                reply = self._reply(said[:1], said[1:])
+                if said[:1] != _CONFIRM:
+                    time.sleep(until_tick(time.monotonic() - came, self._tick))
+                connection.send_bytes(reply)
             except (EOFError, OSError):  # whoever asked is gone
                 _log.info("a question was given up before its answer", exc_info=True)
 

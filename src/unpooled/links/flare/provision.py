@@ -1,6 +1,7 @@
 """Makes certificates and settings for every participant, with the engine's own tool."""
 
 import json
+import os
 import shutil
 from contextlib import redirect_stderr
 from io import StringIO
@@ -50,20 +51,26 @@ def _build(who: FederationFile, authority: Path) -> Path:
     `authority` keeps what signs the certificates, for centers that join later.
     """
     from nvflare.lighter.constants import CtxKey
-    from nvflare.lighter.impl.cert import CertBuilder
     from nvflare.lighter.impl.static_file import StaticFileBuilder
     from nvflare.lighter.impl.workspace import WorkspaceBuilder
     from nvflare.lighter.provisioner import Provisioner
 
+    from unpooled.links.flare.authority import Certificates, keep_to_owner
+
     builders = [
         WorkspaceBuilder(),
         StaticFileBuilder(config_folder="config", scheme="grpc"),
-        CertBuilder(root_valid_days=who.days),
+        Certificates(root_valid_days=who.days),
     ]
     authority.mkdir(mode=0o700, parents=True, exist_ok=True)
     words = _Words()
-    with redirect_stderr(StringIO()):  # it prints a stack trace, and says the same in words
-        ctx = Provisioner(str(authority), builders).provision(_project(who), logger=words)
+    before = os.umask(0o077)
+    try:
+        with redirect_stderr(StringIO()):  # it prints a stack trace, and says the same in words
+            ctx = Provisioner(str(authority), builders).provision(_project(who), logger=words)
+    finally:
+        os.umask(before)
+        keep_to_owner(authority)  # also what an earlier version wrote
     made = ctx.get(CtxKey.CURRENT_PROD_DIR)
     if ctx.get(CtxKey.BUILD_ERROR) or made is None:
         raise LinkError(f"the kits of {who.name!r} could not be made: {' '.join(words.errors)}")

@@ -76,7 +76,7 @@ def run_center(folder: Path, config: Path | None, say: Say) -> None:
     _keep_log(kit_folder / "center.log")
     center = open_center(written, path.parent)
     write_files(kit_folder / "local", center_files())
-    desk = Desk(center, center.steward, say)
+    desk = Desk(center, center.steward, say, written.tick)
     say(f"{kit.name} has opened its data and its ledger ({len(center.ledger)} entries)")
     options = (*_COMMON, f"uid={kit.name}", "heart_beat_interval=2")
     try:

@@ -1,0 +1,672 @@
+"""The rule: which answers may stand beside each other at a center.
+
+A *disclosure* is what an answer tells of whom: each person has a part, 0 where nothing is told of
+them. A part tells its count, and perhaps more numbers of a variable's values: with mean and SD it
+tells three. What was told is an ordered list of disclosures.
+
+Rule
+    A disclosure may stand in the list if each of its parts is tied to the outside by steps of K
+    *witnesses*. A witness of a step from one part to another, or to the outside, is a pair, one
+    person of either, whom no earlier disclosure tells apart; a person of whom no earlier disclosure
+    tells anything is a witness of the step from their part to the outside. No person is in two.
+
+Proof
+    Of any combination of told counts that is not trivially zero, take the last disclosure that
+    occurs in it, and a part of it with a coefficient c ≠ 0. Outside it is 0, so on the way there
+    some step joins parts with different coefficients. On each of its pairs earlier disclosures
+    agree and later ones do not occur, so the combination differs between the two: it is not zero on
+    both. On a fresh person it is the coefficient. So it is not zero on K people: every number that
+    follows from what was told describes at least K people. ∎
+
+Three remarks make it complete.
+
+*What follows.* A part that is a combination of earlier ones tells nothing new and needs no witness.
+The sums of a part in which all share one value follow from its count. Where all parts
+together follow, the coefficient of one of them may be taken from all: so the parts
+need to be tied to each other only.
+
+*Several numbers.* A part that tells m numbers (count, Σx, Σx², ...) has a polynomial P of degree
+m − 1 in the value x for its c, and so have earlier ones; let no part tell more than M numbers. A
+polynomial that is not zero everywhere is zero on at most M − 1 values. A value that three people or
+more share is a *crowd*; the *spare* people of a part, among those whom no earlier disclosure tells
+apart, are all but its M − 1 largest crowds. Take first a step on which the two polynomials differ
+by a number. Either the rest of the combination is a number, too, and the pairs are as above; or on
+all the spare people of both parts, and of all parts that tell counts alone, it is not zero; in any
+case the two of a pair who share a value differ. So a step has as many witnesses as there are pairs,
+or spare people or pairs that share a value if these are fewer. Now take a step
+on which they differ by more than a number. Among people whom no earlier *sum* tells apart the rest
+of the combination is the same polynomial but for numbers, so it takes away at most one of the two:
+the step has as many witnesses as the part with fewer spare people has. Both are asked for. Where a
+part's count follows from earlier ones, but not its sums, the second is enough. Where all parts tell
+sums, and those of all together follow, the polynomial of one part may be taken from all: so the
+parts need to be tied to each other only. And m numbers need max(K, 2m) witnesses, since m equations
+of few people can be solved.
+
+*Order.* What was told may be put in any order that gives all their witnesses.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from unpooled.maths import large
+from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, Places
+
+MOST = 150  # disclosures in a list; bounds time and memory
+_DENSE = 400  # parts that are solved for; with more, nothing is said to follow
+_EXACT = 1e-6  # how close a combination must come to a part, person by person
+_SEARCH = 10**7  # steps to find an order, or which earlier answer stands against one
+_EVERY = 2**20  # sums, more than anybody tells
+_CROWD = 3  # people who share a value; of fewer it is their own
+_CROWDS = 256  # values of a variable that are told apart in counting who shares them
+
+
+class TooClose(Exception):  # noqa: N818 - not an error of the program but a judgement
+    """Together with earlier answers this would describe fewer than K people."""
+
+    def __init__(self, against: int | None = None, lacking: frozenset[int] = frozenset()) -> None:
+        self.against = against  # the number of the earlier answer
+        self.lacking = lacking  # parts without enough witnesses, where telling less may do
+        super().__init__(against)
+
+
+@dataclass(frozen=True, slots=True)
+class Crowds:
+    """Who shares a value of a variable with many: a number per person, 0 for all others."""
+
+    of: Places
+    others: int = 1  # the most people who share a value that has no number
+
+
+class Element(NamedTuple):
+    """A disclosure in the list: the part of each atom, how many numbers each part tells."""
+
+    part: IntArray
+    numbers: IntArray
+    answer: int  # that told it
+
+
+@dataclass(frozen=True)
+class Told:
+    """The list of what was told, in its order, for one variable or of sets of people alone.
+
+    People whom no disclosure tells apart are one *atom*: `of[i]` is the atom of person i, `count`
+    how many there are, `crowd` which value they share.
+    """
+
+    k: int
+    of: Places
+    count: IntArray
+    crowd: IntArray
+    elements: tuple[Element, ...] = ()
+    others: int = 1  # the most people who share a value that has no number
+    knows: bool = False  # whether it is known who shares values
+
+    @classmethod
+    def nothing(cls, people: int, k: int) -> "Told":
+        """Nothing was told yet."""
+        of = large.full(people, 0, np.int32)
+        return cls(k, of, np.array([people]), np.zeros(1, dtype=np.int64))
+
+    def knowing(self, crowds: Crowds) -> "Told":
+        """The same once it is known who shares values; nothing but counts was told before."""
+        joint, crowd = self._split(crowds.of)
+        return replace(joint, crowd=crowd, others=crowds.others, knows=True)
+
+    def tell(self, part: Places, numbers: IntArray, answer: int) -> "Told":
+        """The list with one more disclosure; raises TooClose.
+
+        `part` has a number per person, 0 for none; `numbers` says of parts 1, 2, ... how many
+        numbers each tells.
+        """
+        joint, label = self._split(part)
+        if not label.any():
+            return self
+        new = Element(label, numbers, answer)
+        if len(self.elements) >= MOST:
+            raise TooClose(joint._nearest(label))
+        prefixes, fewest = _Prefixes(joint.elements, len(joint.count)), frozenset[int]()
+        if not joint._unknown(joint.elements, label, numbers).any():
+            return self
+        for order in joint._orders(new):
+            try:
+                return joint._judged(order, prefixes, new)
+            except TooClose as close:
+                fewest = min(filter(None, (fewest, close.lacking)), key=len, default=fewest)
+        with suppress(TooClose):
+            return joint._sorted(new)
+        raise TooClose(joint._against(new), fewest)
+
+    def heard(self, part: Places, numbers: IntArray, answer: int) -> "Told":
+        """The list with a disclosure that was made, whatever today's K says of it.
+
+        At the end of the list it needs no witnesses for those that come after it to have theirs.
+        """
+        try:
+            return self.tell(part, numbers, answer)
+        except TooClose:
+            joint, label = self._split(part)
+            return replace(joint, elements=(*joint.elements, Element(label, numbers, answer)))
+
+    def follows(self, part: Places) -> bool:
+        """Whether a set is a combination of what was told."""
+        joint, label = self._split(part)
+        return not joint._unknown(
+            joint.elements, (label > 0).astype(np.int64), np.ones(1, dtype=np.int64)
+        ).any()
+
+    # --- the rule ---------------------------------------------------------------------------
+
+    def _judged(self, order: Sequence[Element], prefixes: "_Prefixes", new: Element) -> "Told":
+        """The list in this order; raises TooClose where somebody lacks witnesses."""
+        same = (a is b for a, b in zip(order, self.elements, strict=False))
+        start = next((place for place, alike in enumerate(same) if not alike), len(self.elements))
+        kept, before = list(order[:start]), prefixes[start]
+        for element in order[start:]:
+            try:
+                judged = self._new_parts(kept, before, element)
+            except TooClose:
+                if element is new:
+                    raise
+                raise TooClose from None  # an older one lacks them
+            if judged.any():
+                kept.append(element._replace(part=judged))
+                before = before.after(judged, element.numbers)
+        return replace(self, elements=tuple(kept))
+
+    def _new_parts(self, kept: Sequence[Element], before: "_Prefix", element: Element) -> IntArray:
+        """The parts that are new, behind these; raises TooClose where some lack witnesses."""
+        label, numbers, _ = element
+        most = max([int(numbers.max()), *(int(one.numbers.max()) for one in kept)])
+        loose = self._loose(before, label, numbers, most)
+        if loose:
+            once = np.ones(len(numbers), dtype=np.int64)
+            follow = loose - _parts(self._unknown(kept, label, once, loose))
+            label = _without(label, [part for part in follow if numbers[part - 1] == 1])
+            loose = self._loose(before, label, numbers, most, follow)
+        if loose:
+            together = (label > 0).astype(np.int64)
+            if self._unknown(kept, together, once).any():
+                raise TooClose(lacking=loose)
+            loose = self._loose(before, label, numbers, most, follow, outside=False)
+        if loose:
+            raise TooClose(lacking=loose)
+        loose = self._loose_sums(before, label, numbers, most)
+        if loose:
+            label = _without(label, loose - _parts(self._unknown(kept, label, numbers, loose)))
+            loose = self._loose_sums(before, label, numbers, most)
+        if loose and self._sums_follow_together(kept, label, numbers):
+            loose = self._loose_sums(before, label, numbers, most, outside=False)
+        if loose:
+            raise TooClose(lacking=loose)
+        return label
+
+    def _sums_follow_together(
+        self, kept: Sequence[Element], label: IntArray, numbers: IntArray
+    ) -> bool:
+        """Whether all parts tell sums, and those of all together follow."""
+        own = numbers[sorted(part - 1 for part in _parts(label))]
+        together = (label > 0).astype(np.int64)
+        return (
+            bool(own.min() > 1) and not self._unknown(kept, together, own.max(keepdims=True)).any()
+        )
+
+    def _loose(
+        self,
+        before: "_Prefix",
+        label: IntArray,
+        numbers: IntArray,
+        most: int,
+        follow: frozenset[int] = frozenset(),
+        *,
+        outside: bool = True,
+    ) -> frozenset[int]:
+        """The parts that counts do not tie to the outside, or to others where that is enough."""
+        some = np.array(sorted(_parts(label)), dtype=np.int64)
+        if not len(some):
+            return frozenset()
+        size, tie = len(numbers) + 1, _Ties(len(numbers) + 1)
+        for part in follow:
+            tie.join(part, 0)
+        steps = [np.zeros(size, dtype=np.int64), _next(some, size)]
+        steps += [np.full(size, base) for base in self._largest(label)]
+        for partner in steps:
+            enough = self._pairs(before, label, numbers, most, partner) >= self.k
+            for part in some[enough[some]].tolist():
+                tie.join(part, int(partner[part]))
+            loose = tie.loose(some, with_outside=outside)
+            if not loose:
+                break
+        return loose
+
+    def _pairs(
+        self,
+        before: "_Prefix",
+        label: IntArray,
+        numbers: IntArray,
+        most: int,
+        partner: IntArray,
+    ) -> IntArray:
+        """How many witnesses the step from each part to its partner has, for counts."""
+        size, plain = len(numbers) + 1, np.append(True, numbers == 1)
+        found = np.zeros(size, dtype=np.int64)
+        new = before.fresh & (label > 0) & (partner[label] == 0)
+        part, fresh = _summed(label[new], self.count[new])
+        found[part] += fresh
+        old = ~before.fresh
+        keys = before.run[old] * size + label[old]
+        key, people = _summed(keys, self.count[old])
+        if not len(key):
+            return found
+        run, part = key // size, key % size
+        other = run * size + partner[part]
+        at = np.minimum(np.searchsorted(key, other), len(key) - 1)
+        there = (key[at] == other) & (part > 0) & (partner[part] != part)
+        pairs = np.minimum(people, np.where(there, people[at], 0))
+        if most > 1:
+            spare = people - self._crowded(keys, old, most)
+            alone = np.where(plain[part], spare, 0)
+            every = np.bincount(run, alone, before.runs)[run].astype(np.int64)
+            rich = np.where(plain[part] & plain[partner[part]], every, spare + spare[at])
+            alike = self._alike(keys, key, at, old)
+            pairs = np.minimum(pairs, np.maximum(rich, alike))
+        found += np.bincount(part[there], pairs[there], size).astype(np.int64)
+        return found
+
+    def _alike(self, keys: IntArray, key: IntArray, at: IntArray, atoms: BoolArray) -> IntArray:
+        """For each key and its partner: pairs of people who share a value."""
+        size, place = _CROWDS + 1, np.searchsorted(key, keys)
+        both, people = _summed(place * size + self.crowd[atoms], self.count[atoms])
+        mine, crowd = both // size, both % size
+        other = at[mine] * size + crowd
+        there = np.minimum(np.searchsorted(both, other), len(both) - 1)
+        shared = np.where((both[there] == other) & (crowd > 0), people[there], 0)
+        return np.bincount(mine, np.minimum(people, shared), len(key)).astype(np.int64)
+
+    def _loose_sums(
+        self,
+        before: "_Prefix",
+        label: IntArray,
+        numbers: IntArray,
+        most: int,
+        *,
+        outside: bool = True,
+    ) -> frozenset[int]:
+        """The parts with sums that are tied to no part without; or not to most others."""
+        rich = np.append(False, numbers > 1)
+        some = np.array([part for part in sorted(_parts(label)) if rich[part]], dtype=np.int64)
+        if not len(some):
+            return frozenset()
+        size, tie = len(numbers) + 1, _Ties(len(numbers) + 1)
+        spare = self._spare(before, label, size, most)
+        spare = np.column_stack((spare[:, ~rich].sum(axis=1), spare[:, some]))
+        needed = np.maximum(self.k, 2 * numbers[some - 1])
+        steps = np.minimum(spare[:, :1], spare[:, 1:])  # to the parts without sums
+        steps[before.without_sums] = spare[before.without_sums, 1:]  # no other sum takes them away
+        for part in some[steps.sum(axis=0) >= needed].tolist():
+            tie.join(part, 0)
+        steps = np.minimum(spare[:, 1:-1], spare[:, 2:])  # from one to the next
+        enough = steps.sum(axis=0) >= np.maximum(needed[:-1], needed[1:])
+        for place in np.flatnonzero(enough).tolist():
+            tie.join(int(some[place]), int(some[place + 1]))
+        return tie.loose(some, with_outside=outside)
+
+    def _spare(self, before: "_Prefix", label: IntArray, size: int, most: int) -> IntArray:
+        """Who is left in each part without its crowds; a row per run of earlier sums."""
+        keys = before.run * size + label
+        key, first = np.unique(keys, return_index=True)
+        _, people = _summed(keys, self.count)
+        spare = people - self._crowded(keys, np.full(len(keys), True), most)
+        cell = before.sums[first] * size + key % size
+        rows = len(before.without_sums)
+        return np.bincount(cell, spare, rows * size).astype(np.int64).reshape(rows, size)
+
+    def _crowded(self, keys: IntArray, atoms: BoolArray, numbers: int) -> IntArray:
+        """How many people are in the m − 1 largest crowds of those of each different key.
+
+        `keys` has one per atom among `atoms`.
+        """
+        found, inverse = np.unique(keys, return_inverse=True)
+        if numbers == 1:
+            return np.zeros(len(found), dtype=np.int64)
+        least = self.others if self.others >= _CROWD else 0  # who has no number may be one
+        both, people = _summed(inverse * (_CROWDS + 1) + self.crowd[atoms], self.count[atoms])
+        group, crowd = both // (_CROWDS + 1), both % (_CROWDS + 1)
+        people = np.where(people >= _CROWD, np.maximum(people, least), least)[crowd > 0]
+        group = group[crowd > 0]
+        order = np.lexsort((-people, group))
+        group, people = group[order], people[order]
+        first = np.searchsorted(group, np.arange(len(found)))
+        top = np.arange(len(group)) - first[group] < numbers - 1
+        total = np.bincount(group[top], people[top], len(found)).astype(np.int64)
+        there = np.bincount(group[top], minlength=len(found))
+        return np.asarray(total + (numbers - 1 - there) * least)
+
+    # --- what follows -----------------------------------------------------------------------
+
+    def _unknown(
+        self,
+        kept: Sequence[Element],
+        label: IntArray,
+        numbers: IntArray,
+        among: frozenset[int] | None = None,
+    ) -> IntArray:
+        """A disclosure without those of these parts that follow from earlier ones."""
+        doubtful = np.unique(label[label > 0])
+        if among is not None:
+            doubtful = doubtful[np.isin(doubtful, list(among))]
+        if len(doubtful) > _DENSE or not kept:
+            return label
+        label = label.copy()
+        for each in np.unique(numbers[doubtful - 1]).tolist():
+            own = doubtful[numbers[doubtful - 1] == each]
+            rows = [np.where(self._sums_of(e)[e.part] >= each, e.part, 0) for e in kept]
+            span = _Span.of([row for row in rows if row.any()], len(self.count))
+            held = span.holds((label == own[:, None]).astype(np.float64))
+            label[np.isin(label, own[held])] = 0
+        return label
+
+    def _sums_of(self, element: Element) -> IntArray:
+        """How many numbers each part tells; one value that all share gives every sum away."""
+        size = len(element.numbers) + 1
+        low, high = np.full(size, _CROWDS), np.zeros(size, dtype=np.int64)
+        np.minimum.at(low, element.part, self.crowd)
+        np.maximum.at(high, element.part, self.crowd)
+        return np.where((low == high) & (low > 0), _EVERY, np.append(0, element.numbers))
+
+    # --- the list ---------------------------------------------------------------------------
+
+    def _split(self, part: Places) -> tuple["Told", IntArray]:
+        """The list with its atoms parted by a new disclosure, and the part of each atom."""
+        size = int(part.max(initial=0)) + 1
+        atoms = len(self.count)
+        if atoms * size <= 4 * len(part) + 10**6:
+            counted = _joint(self.of, part, size, atoms)
+            key = np.flatnonzero(counted)
+            place = np.zeros(len(counted), dtype=np.int32)
+            place[key] = np.arange(len(key), dtype=np.int32)
+            of = large.mapped(
+                np.int32, lambda old, new: place[old.astype(np.int64) * size + new], self.of, part
+            )
+            count = counted[key]
+        else:
+            keys = self.of.astype(np.int64) * size + part
+            key, inverse, count = np.unique(keys, return_inverse=True, return_counts=True)
+            of = inverse.astype(np.int32)
+        old = key // size
+        elements = tuple(e._replace(part=e.part[old]) for e in self.elements)
+        joint = replace(self, of=of, count=count, crowd=self.crowd[old], elements=elements)
+        return joint, key % size
+
+    def _orders(self, new: Element) -> Iterator[list[Element]]:
+        """Orders to try first: without sets that follow from the new one; with it late, early."""
+        old = list(self.elements)
+        same = [p for p, e in enumerate(old) if np.array_equal(e.part > 0, new.part > 0)]
+        least = int(new.numbers.min())
+        plain = {p for p in same if old[p].part.max() == 1 and old[p].numbers.max() <= least}
+        if plain and (new.part.max() > 1 or new.numbers.max() > 1):
+            left = [e for p, e in enumerate(old) if p not in plain]
+            for place in dict.fromkeys((len(left), 0)):
+                yield [*left[:place], new, *left[place:]]
+        for place in dict.fromkeys((len(old), *same, 0)):
+            yield [*old[:place], new, *old[place:]]
+
+    def _sorted(self, new: Element) -> "Told":
+        """The list in an order that is found from its end; raises TooClose.
+
+        Whatever has its witnesses behind all others may be the last.
+        """
+        left, tail = [*self.elements, new], list[Element]()
+        if len(left) ** 2 * len(self.count) > _SEARCH:
+            raise TooClose
+        marks = {id(e): _Marks.of(place, e) for place, e in enumerate(left)}
+        while left:
+            for last in sorted(left, key=lambda e: (e.part.max() > 1, e.numbers.max())):
+                rest = [e for e in left if e is not last]
+                before = _Prefix.of([marks[id(e)] for e in rest], rest, len(self.count))
+                with suppress(TooClose):
+                    judged = self._new_parts(rest, before, last)
+                    break
+            else:
+                raise TooClose
+            left = rest
+            if judged.any():
+                tail.append(last._replace(part=judged))
+        return replace(self, elements=tuple(reversed(tail)))
+
+    def _largest(self, label: IntArray) -> list[int]:
+        """The parts that have most people, and most of different values."""
+        inside = label > 0
+        part, people = _summed(label[inside], self.count[inside])
+        spare = people - self._crowded(label[inside], inside, 3)
+        return list(dict.fromkeys(part[[np.argmax(people), np.argmax(spare)]].tolist()))
+
+    # --- what to say about a refusal --------------------------------------------------------
+
+    def _against(self, new: Element) -> int | None:
+        """The earlier answer without which this one could be given; else the nearest."""
+        cost = max(1, len(self.elements) ** 2 * len(self.count))
+        answers = list(dict.fromkeys(e.answer for e in reversed(self.elements)))
+        for answer in answers[: _SEARCH // cost]:
+            left = replace(self, elements=tuple(e for e in self.elements if e.answer != answer))
+            prefixes = _Prefixes(left.elements, len(left.count))
+            for order in ([*left.elements, new], [new, *left.elements]):
+                with suppress(TooClose):
+                    left._judged(order, prefixes, new)
+                    return answer
+        return self._nearest(new.part)
+
+    def _nearest(self, label: IntArray) -> int | None:
+        """The earlier answer that speaks of most alike people."""
+        far = [int(self.count[(e.part > 0) != (label > 0)].sum()) for e in self.elements]
+        return self.elements[int(np.argmin(far))].answer if far else None
+
+
+class _Ties:
+    """Which parts are joined by steps; 0 is the outside."""
+
+    def __init__(self, size: int) -> None:
+        self._root = list(range(size))
+
+    def join(self, part: int, other: int) -> None:
+        self._root[self._of(part)] = self._of(other)
+
+    def _of(self, part: int) -> int:
+        while self._root[part] != part:
+            self._root[part] = part = self._root[self._root[part]]
+        return part
+
+    def _main(self, some: IntArray, with_outside: bool) -> int:
+        if with_outside:
+            return self._of(0)
+        roots = [self._of(part) for part in some.tolist()]
+        return max(set(roots), key=roots.count)
+
+    def loose(self, some: IntArray, *, with_outside: bool) -> frozenset[int]:
+        """The parts that are not joined to the outside, or to most others."""
+        main = self._main(some, with_outside)
+        return frozenset(part for part in some.tolist() if self._of(part) != main)
+
+
+def _next(some: IntArray, size: int) -> IntArray:
+    """For each part the next one that has people; the last has itself."""
+    found = np.arange(size)
+    found[some[:-1]] = some[1:]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefix:
+    """Which atoms the disclosures so far do not tell apart: a run each; fresh: none has them.
+
+    `sums` are the runs that those with sums make; `without_sums` says which of these none has.
+    """
+
+    run: IntArray
+    runs: int
+    fresh: BoolArray
+    sums: IntArray
+    without_sums: BoolArray
+
+    @classmethod
+    def empty(cls, atoms: int) -> "_Prefix":
+        nowhere = np.zeros(atoms, dtype=np.int64)
+        return cls(nowhere, 1, np.full(atoms, True), nowhere, np.array([True]))
+
+    @classmethod
+    def of(cls, marks: Sequence["_Marks"], told: Sequence[Element], atoms: int) -> "_Prefix":
+        """Behind all of these."""
+        if not told:
+            return cls.empty(atoms)
+        found, run = np.unique(np.sum([m.parts for m in marks], axis=0), return_inverse=True)
+        total = np.sum([m.sums for m in marks], axis=0)
+        sums, place = np.unique(total, return_inverse=True)
+        fresh = ~np.any([e.part > 0 for e in told], axis=0)
+        return cls(run, len(found), fresh, place, sums == 0)
+
+    def after(self, part: IntArray, numbers: IntArray) -> "_Prefix":
+        size = int(part.max(initial=0)) + 1
+        found, run = np.unique(self.run * size + part, return_inverse=True)
+        rich = np.where(np.append(False, numbers > 1)[part], part, 0)
+        keys, sums = np.unique(self.sums * size + rich, return_inverse=True)
+        without = self.without_sums[keys // size] & (keys % size == 0)
+        return _Prefix(run, len(found), self.fresh & (part == 0), sums, without)
+
+
+class _Prefixes:
+    """What tells people apart before each place in a list; made where it is asked for."""
+
+    def __init__(self, told: Sequence[Element], atoms: int) -> None:
+        self._told = told
+        self._atoms = atoms
+        self._made: dict[int, _Prefix] = {}
+
+    def __getitem__(self, place: int) -> _Prefix:
+        if place not in self._made:
+            some = self._told[:place]
+            marks = [_Marks.of(number, element) for number, element in enumerate(some)]
+            self._made[place] = _Prefix.of(marks, some, self._atoms)
+        return self._made[place]
+
+
+class _Marks(NamedTuple):
+    """Random numbers for the parts of a disclosure, 0 outside: sums of them tell parts apart."""
+
+    parts: IntArray
+    sums: IntArray  # of parts that tell sums
+
+    @classmethod
+    def of(cls, place: int, element: Element) -> "_Marks":
+        size = len(element.numbers) + 1
+        random = np.random.default_rng(place).integers(-(2**56), 2**56, size)
+        random[0] = 0
+        rich = np.append(False, element.numbers > 1)
+        return cls(random[element.part], np.where(rich, random, 0)[element.part])
+
+
+@dataclass(frozen=True)
+class _Span:
+    """All combinations of some disclosures' parts, as functions of the atoms.
+
+    Disclosures of different people are one partition into cells: a function follows if it is the
+    same in each cell once others are subtracted.
+    """
+
+    first: IntArray  # per atom: the first atom of its cell, itself where it is in none
+    inside: BoolArray  # whether it is in a cell
+    others: tuple[IntArray, ...]  # what can be added, less its value at the first atom
+
+    @classmethod
+    def of(cls, parts: Sequence[IntArray], atoms: int) -> "_Span":
+        cell, others, free = np.zeros(atoms, dtype=np.int64), [], 1
+        for part in sorted(parts, key=lambda one: -int(one.max(initial=0))):
+            if np.any((part > 0) & (cell > 0)):
+                others.append(part)
+            else:
+                cell += np.where(part > 0, part + free - 1, 0)
+                free = int(cell.max()) + 1
+        inside = cell > 0
+        _, start, run = np.unique(cell, return_index=True, return_inverse=True)
+        first = np.where(inside, start[run], np.arange(atoms))
+        if sum(int(part.max()) for part in others) > _DENSE:
+            others = []
+        return cls(first, inside, tuple(others))
+
+    def holds(self, functions: FloatArray) -> BoolArray:
+        """Which of these are such combinations."""
+        wanted = np.asarray(functions - np.where(self.inside, functions[:, self.first], 0.0))
+        exact = np.abs(wanted).max(axis=1, initial=0.0) < _EXACT
+        doubtful = ~exact
+        for atoms in self._looked_at() if self.others else ():
+            if doubtful.any():
+                rows = self._rows(atoms)
+                doubtful[doubtful] = _combine(rows, wanted[np.ix_(doubtful, atoms)])
+        return np.asarray(exact | doubtful if self.others else exact)
+
+    def _looked_at(self) -> Iterator[IntArray]:
+        """Some atoms, where most functions turn out to be no combination; then all."""
+        size, some = len(self.first), 4 * sum(int(part.max()) for part in self.others) + 64
+        if some < size:
+            yield np.sort(np.random.default_rng(size).choice(size, some, replace=False))
+        yield np.arange(size)
+
+    def _rows(self, atoms: IntArray) -> FloatArray:
+        first, inside = self.first[atoms], self.inside[atoms]
+        rows = [
+            (part[atoms] == r).astype(np.float64) - (inside & (part[first] == r))
+            for part in self.others
+            for r in range(1, int(part.max()) + 1)
+        ]
+        return np.array(rows, dtype=np.float64)
+
+
+def _combine(rows: FloatArray, wanted: FloatArray) -> BoolArray:
+    """Which functions are combinations of the rows R: f Rᵀ G⁻ R is what R gives, G = R Rᵀ."""
+    solver = np.linalg.pinv(rows @ rows.T, hermitian=True)
+    left = wanted - ((wanted @ rows.T) @ solver) @ rows
+    return np.asarray(np.abs(left).max(axis=1, initial=0.0) < _EXACT)
+
+
+def _parts(label: IntArray) -> frozenset[int]:
+    return frozenset(np.unique(label[label > 0]).tolist())
+
+
+def _without(label: IntArray, parts: Iterable[int]) -> IntArray:
+    return np.where(np.isin(label, list(parts)), 0, label)
+
+
+def _joint(of: Places, part: Places, size: int, atoms: int) -> IntArray:
+    """How many people there are of each atom and part."""
+    found = np.zeros(atoms * size, dtype=np.int64)
+    for piece in large.pieces(len(of)):
+        keys = of[piece].astype(np.int64) * size + part[piece]
+        found += np.bincount(keys, minlength=len(found))
+    return found
+
+
+def _summed(keys: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
+    """The different keys, and how many people have each."""
+    found, inverse = np.unique(keys, return_inverse=True)
+    return found, np.bincount(inverse, count, len(found)).astype(np.int64)
+
+
+def crowds(values: FloatArray) -> Crowds:
+    """Who shares a value with others; nobody's missing value is one value that they share.
+
+    Examples
+    --------
+    >>> crowds(np.array([0.0, 7.5, 0.0, np.nan, np.nan, 0.0])).of
+    array([1, 0, 1, 2, 2, 1], dtype=int32)
+    """
+    found, count = np.unique(values, return_counts=True)
+    order = np.argsort(-count, kind="stable")
+    common = order[: _CROWDS - 1][count[order[: _CROWDS - 1]] > 1]
+    others = int(count[order[len(common)]]) if len(common) < len(order) else 1
+    number = np.zeros(len(found) + 1, dtype=np.int32)
+    number[common] = np.arange(1, len(common) + 1)
+    place = np.searchsorted(found, values)
+    place[np.isnan(values)] = len(found) - 1  # NumPy sorts NaN last, as one value
+    return Crowds(number[place], max(others, 1))

@@ -1,0 +1,60 @@
+"""All that centers tell while somebody listens, as the gate has it: who is in which part."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unpooled.center.gate import Gate
+from unpooled.center.people import Cohort
+from unpooled.maths.arrays import BoolArray, FloatArray
+from unpooled.questions import Aggregate, CohortQuestion
+
+
+@dataclass(slots=True)
+class Overheard:
+    """Sets that words chose, and what was told of each variable: people by part, with sums.
+
+    `cohorts` are the people of each answer, with the values that few of them were given.
+    """
+
+    words: list[BoolArray] = field(default_factory=list)
+    variables: dict[str, list[FloatArray]] = field(default_factory=dict)
+    cohorts: list[Cohort] = field(default_factory=list)
+
+    def equations(self) -> Iterator[tuple[str | None, list[FloatArray]]]:
+        """Per variable, and of sets alone: what each told number adds up, person by person."""
+        sets = [people.astype(np.float64) for people in self.words]
+        yield None, sets
+        for variable, own in self.variables.items():
+            yield variable, [*sets, *own]
+
+    def add(self, said: Aggregate, question: CohortQuestion, cohort: Cohort) -> None:
+        """One more answer."""
+        self.cohorts.append(cohort)
+        self.words += [cohort.members(group).copy() for group in said.labels()]
+        for told in said.tells(question, cohort):
+            for variable, numbers in told.numbers.items():
+                own = self.variables.setdefault(variable, [])
+                for part, sums in enumerate(numbers, 1):
+                    people = (told.part == part).astype(np.float64)
+                    values = np.nan_to_num(cohort.value())
+                    own += [people * values**power for power in range(sums)]
+
+
+@contextmanager
+def overheard() -> Iterator[Overheard]:
+    """What leaves any center from here on."""
+    judge, found = Gate._judge_people, Overheard()
+
+    def listens(gate: Gate, said: Aggregate, question: CohortQuestion, asked: Any) -> Any:
+        draft = judge(gate, said, question, asked)
+        found.add(said, question, asked.cohort)
+        return draft
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Gate, "_judge_people", listens)
+        yield found

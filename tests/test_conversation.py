@@ -1,0 +1,74 @@
+"""Each analysis has a conversation of its own: two at the same time never mix."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import polars as pl
+
+from unpooled import Federation, Policy
+from unpooled.coordinator import Coordinator
+from unpooled.data.sources import open_source
+from unpooled.links.local import LocalLink, open_link
+from unpooled.questions import Ranks, RanksQuestion, Sizes, SizesQuestion
+
+
+def rows(seed: int) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "crp": random.gamma(4, 1, 100),
+            "age": random.integers(20, 90, 100),
+            "arm": ["a", "b"] * 50,
+        }
+    )
+
+
+def link() -> LocalLink:
+    sources = {name: open_source(rows(i)) for i, name in enumerate(("Haifa", "Bern"))}
+    return open_link(sources, Policy(ad_hoc="free"), None, None, 1)
+
+
+class Meeting:
+    """A link on which no answer leaves before two questions have come."""
+
+    def __init__(self) -> None:
+        self._link = link()
+        self.centers = self._link.centers
+        self._both = threading.Barrier(2, timeout=30)
+
+    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes]:
+        self._both.wait()
+        answers = self._link.ask(question, centers)
+        self._both.wait()
+        return answers
+
+    def close(self) -> None:
+        self._link.close()
+
+
+def test_two_analyses_at_the_same_time_have_a_record_each() -> None:
+    fed = Federation(Meeting(), policy=Policy(ad_hoc="free"))
+    with ThreadPoolExecutor() as pool:
+        results = dict(zip(("crp", "age"), pool.map(fed.describe, ("crp", "age")), strict=True))
+    for variable, result in results.items():
+        asked = [(r.center, getattr(r.question, "variable", None)) for r in result.record.releases]
+        assert len(asked) == 4
+        assert {name for _, name in asked} == {variable}
+        assert result.record.k == {"Haifa": 10, "Bern": 10}
+    assert len(fed.releases) == 8
+
+
+def test_a_conversation_holds_its_rounds_refusals_and_releases() -> None:
+    coordinator = Coordinator(link())
+    first, second = coordinator.converse(), coordinator.converse()
+    first.ask(SizesQuestion(variable="crp"), Sizes)
+    second.ask(RanksQuestion(variable="crp", by="arm", groups=("a", "c")), Ranks)
+    second.ask(SizesQuestion(variable="crp"), Sizes, ["Bern"])
+    assert (first.rounds, second.rounds) == (1, 2)
+    assert first.refusals == []
+    assert [(center, r.name) for center, r in second.refusals] == [("Haifa", "c"), ("Bern", "c")]
+    assert [release.center for release in second.received] == ["Haifa", "Bern", "Bern"]
+    assert [*first.received, *second.received] == coordinator.received
+    assert second.ever_received == tuple(coordinator.received)
