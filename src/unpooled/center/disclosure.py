@@ -661,12 +661,32 @@ def crowds(values: FloatArray) -> Crowds:
     >>> crowds(np.array([0.0, 7.5, 0.0, np.nan, np.nan, 0.0])).of
     array([1, 0, 1, 2, 2, 1], dtype=int32)
     """
-    found, count = np.unique(values, return_counts=True)
+    ordered = large.copied(values)
+    large.sort(ordered)
+    value, count = _shared(ordered)
     order = np.argsort(-count, kind="stable")
     common = order[: _CROWDS - 1][count[order[: _CROWDS - 1]] > 1]
     others = int(count[order[len(common)]]) if len(common) < len(order) else 1
-    number = np.zeros(len(found) + 1, dtype=np.int32)
+    number = np.zeros(len(value) + 1, dtype=np.int32)
     number[common] = np.arange(1, len(common) + 1)
-    place = np.searchsorted(found, values)
-    place[np.isnan(values)] = len(found) - 1  # NumPy sorts NaN last, as one value
-    return Crowds(number[place], max(others, 1))
+    last = len(value) - 1 if len(value) and np.isnan(value[-1]) else len(value)  # of nobody's
+
+    def numbered(some: FloatArray) -> Places:
+        place = np.searchsorted(value[:last], some)
+        there = np.isnan(some) if last == 0 else value[np.minimum(place, last - 1)] == some
+        return number[np.where(there, place, np.where(np.isnan(some), last, len(value)))]
+
+    return Crowds(large.mapped(np.int32, numbered, values), max(others, 1))
+
+
+def _shared(ordered: FloatArray) -> tuple[FloatArray, IntArray]:
+    """The values that most people share, ascending, and how many share each; NaN is one value."""
+    value, count = np.zeros(0), np.zeros(0, dtype=np.int64)
+    for piece in large.pieces(len(ordered)):
+        found, people = np.unique(ordered[piece], return_counts=True)
+        if len(value) and np.array_equal(value[-1:], found[:1], equal_nan=True):
+            people[0] += count[-1]
+            value, count = value[:-1], count[:-1]
+        most = np.sort(np.argsort(-count, kind="stable")[:_CROWDS])
+        value, count = np.append(value[most], found), np.append(count[most], people)
+    return value, count
