@@ -33,16 +33,23 @@ _DISAGREE = 0.05  # p of heterogeneity below which centers are said to disagree
 
 @dataclass(frozen=True, slots=True)
 class CenterComparison:
-    """One center's own comparison."""
+    """One center's own comparison, or that of a stratum of its people."""
 
     center: str
     ranks: RankStatistics
     effect: Interval
+    stratum: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Whose comparison it is."""
+        return self.center if self.stratum is None else f"{self.center}, {self.stratum}"
 
     def to_dict(self) -> dict[str, Any]:
         """The center's comparison as plain values."""
         return {
             "center": self.center,
+            "stratum": self.stratum,
             "n_x": self.ranks.n_x,
             "n_y": self.ranks.n_y,
             "u": self.ranks.u,
@@ -73,6 +80,7 @@ class CompareResult(Result):
     unanswered: Mapping[str, str] = field(default_factory=dict)  # methods without a test, and why
     paradox: Paradox | None = None  # where all people together contradict the effect within centers
     biased: tuple[str, ...] = ()  # methods: which centers they rest on depends on the outcome
+    strata: tuple[str, ...] = ()  # groupings within which people are compared, as within centers
 
     @property
     def recommended(self) -> str:
@@ -90,6 +98,11 @@ class CompareResult(Result):
             return why_biased(self.biased, self.recommended)
         if not self.centers:
             return "No center could compare the groups by itself; only their tables can."
+        if self.strata:
+            return (
+                f"Only people of the same center and {' and '.join(self.strata)} are compared, so "
+                "that differences between these do not count (van Elteren's stratified test)."
+            )
         if len(self.centers) == 1:
             return "With one center, weighted, sum and Fisher are the same test of that center."
         if self.pooled is not None and [test.method for test in self.methods] == ["parallel"]:
@@ -137,6 +150,7 @@ class CompareResult(Result):
             "value": self.value,
             "by": self.by,
             "where": self.where,
+            "strata": list(self.strata),
             "groups": list(self.groups),
             "alternative": self.alternative,
             "recommended": self.recommended,
@@ -176,7 +190,7 @@ class CompareResult(Result):
         """The forest plot: the effect at each center, overall, and where centers differ."""
         from unpooled.results.report.charts import forest
 
-        rows = [(c.center, c.ranks.n_x + c.ranks.n_y, c.effect) for c in self.centers]
+        rows = [(c.label, c.ranks.n_x + c.ranks.n_y, c.effect) for c in self.centers]
         name = "all centers" if self.reach.whole else self.reach.centers_text
         overall = {} if self.effect is None else {name: self.effect}
         if self.random is not None:
@@ -211,6 +225,7 @@ class CompareResult(Result):
     def title(self) -> str:
         """What was compared."""
         where = f", where {self.where}" if self.where is not None else ""
+        where += f", within {' and '.join(self.strata)}" if self.strata else ""
         x, y = self.groups
         asked = {"two-sided": "differs from", "greater": "is above", "less": "is below"}
         return f"{self.value} by {self.by}{where}: {y} {asked[self.alternative]} {x}?"
@@ -266,7 +281,7 @@ class CompareResult(Result):
         """A row per center."""
         x, y = self.groups
         rows = [
-            [c.center, str(c.ranks.n_x), str(c.ranks.n_y), *interval_cells(c.effect)]
+            [c.label, str(c.ranks.n_x), str(c.ranks.n_y), *interval_cells(c.effect)]
             for c in self.centers
         ]
         return ["center", x, y, f"P({y} > {x})", "95 % interval"], rows
@@ -291,8 +306,9 @@ class CompareResult(Result):
             told.append(f"{y} is shifted by {interval_text(self.shift)} against {x}.")
         differ = self.heterogeneity
         if differ is not None and differ.df > 0:
+            units = "strata" if self.strata else "centers"
             told.append(
-                f"Between centers: Q = {number(differ.q, 3)} on {count(differ.df, 'degree')} of "
+                f"Between {units}: Q = {number(differ.q, 3)} on {count(differ.df, 'degree')} of "
                 f"freedom, p = {differ.p_value:.2g}, I² = {differ.i2:.0%}."
             )
         if self.random is not None:

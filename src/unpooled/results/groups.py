@@ -81,19 +81,21 @@ class PairComparison:
 
 @dataclass(frozen=True, slots=True)
 class CenterGroups:
-    """One center's own comparison of the groups that it has."""
+    """One center's own comparison of the groups that it has, or that of a stratum there."""
 
     center: str
     groups: tuple[str, ...]
     ranks: GroupRankStatistics
     pairs: Mapping[tuple[str, str], RankStatistics]
     test: GroupTest
+    stratum: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The center's comparison as plain values; null is a group that it does not compare."""
         sized = zip(self.groups, self.ranks.sizes, self.ranks.mean_ranks, strict=True)
         return {
             "center": self.center,
+            "stratum": self.stratum,
             "groups": [
                 {"group": group, "n": int(n), "mean_rank": float(rank)}
                 for group, n, rank in sized
@@ -113,7 +115,8 @@ class CenterGroups:
         """The center as a row of a table."""
         sizes = [str(int(n)) if n else "–" for n in self.ranks.sizes]
         p = p_text(self.test.log10_p).removeprefix("= ")
-        return [self.center, *sizes, number(self.test.statistic), p]
+        name = self.center if self.stratum is None else f"{self.center}, {self.stratum}"
+        return [name, *sizes, number(self.test.statistic), p]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -135,6 +138,7 @@ class GroupsResult(Result):
     rounds: int
     record: Record = field(default_factory=Record)
     biased: tuple[str, ...] = ()  # methods: which centers they rest on depends on the outcome
+    strata: tuple[str, ...] = ()  # groupings within which people are compared, as within centers
 
     @property
     def recommended(self) -> str:
@@ -206,6 +210,7 @@ class GroupsResult(Result):
             "value": self.value,
             "by": self.by,
             "where": self.where,
+            "strata": list(self.strata),
             "groups": list(self.groups),
             "ordered": self.ordered,
             "test": self.test_name,
@@ -265,6 +270,7 @@ class GroupsResult(Result):
     def title(self) -> str:
         """What was compared."""
         where = f", where {self.where}" if self.where is not None else ""
+        where += f", within {' and '.join(self.strata)}" if self.strata else ""
         asked = "do they differ"
         if self.ordered:
             words = {"two-sided": "rise or fall", "greater": "rise", "less": "fall"}

@@ -141,6 +141,7 @@ class SurvivalResult(Result):
     rounds: int
     record: Record = field(default_factory=Record)
     answered: tuple[str, ...] = ()  # the centers whose people the curves are of
+    strata: tuple[str, ...] = ()  # groupings within which arms are compared, as within centers
 
     @property
     def p_value(self) -> float | None:
@@ -154,6 +155,7 @@ class SurvivalResult(Result):
             "event": self.event,
             "by": self.by,
             "where": self.where,
+            "strata": list(self.strata),
             "horizon": self.horizon,
             "curves": [arm.to_dict() for arm in self.arms],
             "medians": [arm.median.to_dict() for arm in self.arms],
@@ -202,6 +204,7 @@ class SurvivalResult(Result):
         """What was followed up."""
         by = f" by {self.by}" if self.by is not None else ""
         where = f", where {self.where}" if self.where is not None else ""
+        where += f", within {' and '.join(self.strata)}" if self.strata else ""
         return (
             f"{self.time}, event {self.event}{by}{where}: survival {self.reach}, "
             f"in {count(self.rounds, 'round')}"
@@ -245,7 +248,8 @@ class SurvivalResult(Result):
     def comparison(self) -> list[str]:
         """The tests and hazard ratios, a sentence each."""
         told = []
-        for name, test in (("by center", self.stratified), ("pooled", self.log_rank)):
+        within = " and ".join(("center", *self.strata))
+        for name, test in ((f"by {within}", self.stratified), ("pooled", self.log_rank)):
             if test is not None:
                 p = p_text(test.log_p / log(10))
                 told.append(f"log-rank {name}: χ² {number(test.statistic)}, df {test.df}, p {p}")
