@@ -16,6 +16,7 @@ from unpooled.center.questions import (
     LatticeQuestion,
     OutcomeQuestion,
     PowersQuestion,
+    ProtocolQuestion,
     Question,
     decode_answer,
     decode_question,
@@ -110,8 +111,12 @@ def question_sentence(question: Question) -> str:
     """A question in words."""
     if isinstance(question, CatalogueQuestion):
         return "variables"
+    if isinstance(question, ProtocolQuestion):
+        return f"protocol {question.protocol.title}"
     name = str(question.__struct_config__.tag)
     by = f" by {question.by}" if question.by is not None else ""
+    if question.blocks:
+        by = f" by {' x '.join(grouping.name for grouping in question.blocks)}"
     groups = f" ({', '.join(question.groups)})" if question.groups is not None else ""
     where = f" where {question.where}" if question.where is not None else ""
     return f"{name} of {question.variable}{by}{groups}{where}{_details(question)}"
