@@ -334,12 +334,12 @@ def test_variables_that_the_policy_does_not_allow_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"value": 3}, "value must be the name of a variable, got 3"),
-        ({"value": "los", "by": ["arm"]}, "by must be the name of a variable"),
-        ({"value": "los", "where": 3}, "where must be a condition in text, got 3"),
-        ({"value": "los", "by": "arm", "groups": 5}, "groups must be a list of names, got 5"),
-        ({"value": "los", "by": "arm", "groups": []}, "groups must name at least one group"),
-        ({"value": "los", "max_bins": 2.5}, "max_bins must be a whole number"),
+        ({"variable": 3}, "variable must be the name of a variable, got 3"),
+        ({"variable": "los", "by": ["arm"]}, "by must be the name of a variable"),
+        ({"variable": "los", "where": 3}, "where must be a condition in text, got 3"),
+        ({"variable": "los", "by": "arm", "groups": 5}, "groups must be a list of names, got 5"),
+        ({"variable": "los", "by": "arm", "groups": []}, "groups must name at least one group"),
+        ({"variable": "los", "max_bins": 2.5}, "max_bins must be a whole number"),
     ],
 )
 def test_arguments_of_the_wrong_type(
