@@ -224,9 +224,9 @@ def test_the_person_column_cannot_be_asked_for() -> None:
     frame = pl.DataFrame({"v": [float(i) for i in range(40)], "id": range(40)})
     fed = Federation.local({"Haifa": frame}, person="id")
     for question in (
-        {"value": "id"},
-        {"value": "v", "by": "id"},
-        {"value": "v", "where": "id > 3"},
+        {"variable": "id"},
+        {"variable": "v", "by": "id"},
+        {"variable": "v", "where": "id > 3"},
     ):
         with pytest.raises(RefusedError, match="policy does not allow"):
             fed.describe(**question)  # type: ignore[arg-type]
