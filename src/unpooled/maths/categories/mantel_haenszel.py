@@ -2,8 +2,9 @@
 
 Every table is stratum × group × level. In 2×2 tables the first group is compared with the second
 in the chances of the first level: a·d/(b·c) is above 1 where the first group has more of it.
-Strata with one group or one level say nothing about a difference and do not count: they add 0
-to every sum, and where a test counts strata they are left out.
+Strata with one group only, or one level only, say nothing about an association: they add 0 to the
+sums of tests and odds ratios, and where a test counts strata they are left out. Where both groups
+are wholly at one level their risks are equal, which the risk difference counts.
 
 References
 ----------
@@ -250,8 +251,9 @@ def risk_ratio(counts: npt.ArrayLike, level: float = 0.95) -> Interval | None:
 def risk_difference(counts: npt.ArrayLike, level: float = 0.95) -> Interval | None:
     """The Mantel-Haenszel difference in the share at the first level, with Sato's interval [1]_.
 
-    Sato's variance holds for few large strata and for many small ones. None where no stratum has
-    people of both groups.
+    Sato's variance holds for few large strata and for many small ones. It is 0, and the interval
+    has no width, where every group is wholly at one level. None where no stratum has people of
+    both groups.
 
     References
     ----------
