@@ -50,6 +50,14 @@ def test_chi2_is_scipys(table: IntArray, correction: bool) -> None:
     np.testing.assert_allclose(expected_counts(table), theirs.expected_freq, rtol=1e-12)
 
 
+@given(tables(most=30, groups=2, levels=2))
+def test_yates_correction_is_scipys(table: IntArray) -> None:
+    assume(full(table))
+    theirs = stats.chi2_contingency(table, correction=True)
+    statistic = chi2_test(table, correction=True).statistic
+    assert statistic == pytest.approx(theirs.statistic, rel=1e-10, abs=1e-12)
+
+
 @given(tables())
 def test_empty_groups_and_levels_change_nothing(table: IntArray) -> None:
     assume(full(table))

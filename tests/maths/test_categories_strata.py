@@ -285,6 +285,12 @@ def test_heterogeneity_is_that_of_statsmodels(tables: FloatArray) -> None:
     assert ours.i2 == pytest.approx(max(theirs.i2, 0), rel=1e-8, abs=1e-8)
 
 
+def test_an_empty_cell_gets_a_half() -> None:
+    (effect,), (variance,) = log_odds_ratios([[[10, 0], [5, 5]]])
+    assert effect == pytest.approx(math.log(10.5 * 5.5 / (0.5 * 5.5)))
+    assert variance == pytest.approx(1 / 10.5 + 1 / 0.5 + 2 / 5.5)
+
+
 def test_the_bcg_trials_differ() -> None:
     """metafor: rma(measure="OR", method="FE") gives Q = 163.1649 on 12 degrees of freedom."""
     assert odds_ratio_heterogeneity(TRIALS).q == pytest.approx(163.1649, abs=5e-5)

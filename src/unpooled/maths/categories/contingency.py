@@ -467,8 +467,9 @@ def _log_freeman_halton(table: FloatArray, most_work: int) -> float | None:
     groups = table.sum(axis=1).astype(np.int64)
     if math.prod(int(people) + 1 for people in groups) >= 2**62:
         return None
-    halves = _halves(table.sum(axis=0).astype(np.int64), len(groups))
-    first, second = (_filled(levels, groups, most_work) for levels in halves)
+    left, right = _halves(table.sum(axis=0).astype(np.int64), len(groups))
+    first = _filled(left, groups, most_work)
+    second = None if first is None else _filled(right, groups, most_work)
     if first is None or second is None:
         return None
     observed = float(-gammaln(table + 1).sum())
