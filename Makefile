@@ -20,9 +20,9 @@ check: $(VENV)/ready-dev
 bench: $(VENV)/ready-dev  ## ratios measured side by side
 	$(BIN)/python -m benchmarks
 
-$(VENV)/ready: pyproject.toml constraints.txt
+$(VENV)/ready: pyproject.toml study/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable . --editable ./study
 	touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready

@@ -48,14 +48,14 @@ from tests.privacy.test_two_columns import (
 )
 
 from unpooled.center import Center
-from unpooled.maths.arrays import FloatArray
-from unpooled.questions import (
+from unpooled.center.questions import (
     AboutPeople,
     LatticeQuestion,
     MomentsQuestion,
     SizesQuestion,
     TableQuestion,
 )
+from unpooled.maths.arrays import FloatArray
 
 RUNS = 100
 SLOW = 20  # runs of attacks that reduce large lattices

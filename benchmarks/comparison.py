@@ -11,14 +11,13 @@ from unpooled import Federation
 from unpooled.center.keyed_boundaries import keyed_draws, keyed_weight
 from unpooled.center.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.binning import Rule, cut, place_boundaries
-from unpooled.maths.cross_center import cross_center, hodges_lehmann
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.distribution import smooth
-from unpooled.maths.effect import center_effect, heterogeneity, overall_effect
-from unpooled.maths.joining import join, reallocate
-from unpooled.maths.lattice import public_lattice
-from unpooled.maths.mann_whitney import (
+from unpooled.maths.density.distribution import smooth
+from unpooled.maths.density.placing import place
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import public_lattice
+from unpooled.maths.ranks.cross_center import cross_center, hodges_lehmann
+from unpooled.maths.ranks.effect import center_effect, heterogeneity, overall_effect
+from unpooled.maths.ranks.mann_whitney import (
     RankStatistics,
     fisher_test,
     rank_statistics,
@@ -26,9 +25,10 @@ from unpooled.maths.mann_whitney import (
     table_test,
     weighted_test,
 )
-from unpooled.maths.placing import place
-from unpooled.maths.shift import shift
-from unpooled.maths.table import Table
+from unpooled.maths.ranks.shift import shift
+from unpooled.maths.tables.binning import Rule, cut, place_boundaries
+from unpooled.maths.tables.joining import join, reallocate
+from unpooled.maths.tables.table import Table
 
 CENTERS, PEOPLE, SEED, K = 10, 1_500, 1, 10
 PAPER = ["weighted", "sum", "fisher", "table"]

@@ -20,13 +20,13 @@ import numpy as np
 
 from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cell_fit import Search, fit_cells
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.lattice import public_lattice
-from unpooled.maths.telling import Moments
-from unpooled.maths.yeo_johnson import fit_points
-from unpooled.study.parallel_families import P, draw_centers, lattice_of
-from unpooled.study.settings import ALLOCATIONS
+from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import public_lattice
+from unpooled.maths.quantiles.cell_fit import Search, fit_cells
+from unpooled.maths.quantiles.yeo_johnson import fit_points
+from unpooled_study.parallel_families import P, draw_centers, lattice_of
+from unpooled_study.settings import ALLOCATIONS
 
 K = 10
 MOMENTS: tuple[Moments, ...] = ("tails", "all")

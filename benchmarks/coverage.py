@@ -15,9 +15,9 @@ import numpy as np
 from scipy.stats import norm
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.effect import Interval, overall_effect
-from unpooled.maths.shift import shift
-from unpooled.study.methods import Federated
+from unpooled.maths.ranks.effect import Interval, overall_effect
+from unpooled.maths.ranks.shift import shift
+from unpooled_study.methods import Federated
 
 SIZES = {
     1: (300,),

@@ -11,9 +11,9 @@ import numpy as np
 from unpooled.center.keyed_boundaries import keyed_weight
 from unpooled.center.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.binning import Rule, Weight, cut, place_boundaries
-from unpooled.maths.joining import join, reallocate
-from unpooled.maths.table import Table
+from unpooled.maths.tables.binning import Rule, Weight, cut, place_boundaries
+from unpooled.maths.tables.joining import join, reallocate
+from unpooled.maths.tables.table import Table
 
 NAMES = ("A", "B", "C", "D", "E")
 GROUPS = ("F", "M")

@@ -15,10 +15,10 @@ from tests.network.networks import Network, hospital, network_of_files
 
 from benchmarks.side_by_side import Row, side_by_side
 from unpooled.center import Center
+from unpooled.center.data.postgres import Postgres, open_postgres
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.data.postgres import Postgres, open_postgres
-from unpooled.questions import RanksQuestion, SizesQuestion, encode
+from unpooled.center.questions import RanksQuestion, SizesQuestion, encode
 
 CENTERS = ("Haifa", "Bern", "Porto")
 ROUNDS = 30
@@ -29,7 +29,7 @@ ROWS = 1_000_000
 START = """
 import sys
 from pathlib import Path
-from unpooled.links.flare import lockdown, running
+from unpooled.federation.network import lockdown, running
 
 BARE = ["benchmarks.bare_round.EchoExecutor", "benchmarks.bare_round.BareController"]
 
@@ -57,7 +57,7 @@ def rows() -> Iterator[Row]:
 
 def round_trips() -> Iterator[Row]:
     """A question against a bare round of as many bytes, by turns in one network."""
-    from unpooled.links.flare import connect
+    from unpooled.federation.network import connect
 
     with TemporaryDirectory() as folder, _running(Path(folder)) as network:
         link = connect(network.toml)
@@ -118,7 +118,7 @@ def _listens(session: Any, job: str) -> bool:
 
 
 def _write_bare_job(folder: Path, size: int) -> None:
-    from unpooled.links.flare.job import write_job
+    from unpooled.federation.network.session import write_job
 
     write_job(folder, CENTERS, "benchmarks.bare_round.EchoExecutor")
     server, client = (

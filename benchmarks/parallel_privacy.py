@@ -16,13 +16,13 @@ from scipy.special import ndtri
 
 from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.lattice import Lattice, LatticeTable
-from unpooled.maths.placing import place
-from unpooled.maths.smoothing import middles
-from unpooled.maths.telling import Moments
-from unpooled.study.families import Random
-from unpooled.study.parallel_families import EVERY
+from unpooled.maths.density.placing import place
+from unpooled.maths.density.smoothing import middles
+from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable
+from unpooled_study.families import Random
+from unpooled_study.parallel_families import EVERY
 
 FAMILIES = ("gamma 4", "normal", "lognormal", "t3")
 SIZES = (56, 307, 698)

@@ -17,13 +17,13 @@ from time import perf_counter
 import numpy as np
 
 from unpooled.center.keyed_boundaries import keyed_draws
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.distribution import smooth
-from unpooled.study.parallel_families import P, draw_centers, lattice_of
-from unpooled.study.parallel_settings import GRIDDED, ParallelQuantiles, quantile_settings
-from unpooled.study.parallel_summary import QuantileSummary
-from unpooled.study.settings import ALLOCATIONS
-from unpooled.study.simulation import simulate
+from unpooled.maths.density.distribution import smooth
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled_study.parallel_families import P, draw_centers, lattice_of
+from unpooled_study.parallel_settings import GRIDDED, ParallelQuantiles, quantile_settings
+from unpooled_study.parallel_summary import QuantileSummary
+from unpooled_study.settings import ALLOCATIONS
+from unpooled_study.simulation import simulate
 
 
 def work(setting: ParallelQuantiles, seed: int, runs: int) -> str:

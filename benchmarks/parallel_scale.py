@@ -12,15 +12,15 @@ from time import perf_counter
 
 import numpy as np
 
-from unpooled.analyses.asking import Request
-from unpooled.analyses.parallel_quantiles import ParallelRound
+from unpooled.analyses.conversation import Coordinator
+from unpooled.analyses.quantiles import ParallelRound
+from unpooled.analyses.request import Request
+from unpooled.center.data.variables import Variable
 from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.questions import Answer, GroupTable, LatticeTables, encode
 from unpooled.center.summarise import cell_table
-from unpooled.coordinator import Coordinator
-from unpooled.data.variables import Variable
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.lattice import public_lattice
-from unpooled.questions import Answer, GroupTable, LatticeTables, encode
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import public_lattice
 
 PEOPLE = 10_000
 P = np.array([0.02, 0.25, 0.5, 0.75, 0.98])

@@ -18,20 +18,24 @@ import numpy as np
 from scipy.special import ndtri_exp
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cross_center import cross_center
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.distribution import smooth
-from unpooled.maths.effect import overall_effect
-from unpooled.maths.group_ranks import (
+from unpooled.maths.density.distribution import smooth
+from unpooled.maths.density.placing import place
+from unpooled.maths.lattice.cell_moments import told
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
+from unpooled.maths.moments import MeanSD, pool, welch
+from unpooled.maths.precision import round_mean_sd, round_ranks, round_variance
+from unpooled.maths.ranks.cross_center import cross_center
+from unpooled.maths.ranks.effect import overall_effect
+from unpooled.maths.ranks.group_ranks import (
     GroupRankStatistics,
+    kruskal_weighted,
     rank_variance,
     tied_people,
     trend_variance,
+    trend_weighted,
 )
-from unpooled.maths.jonckheere import trend_weighted
-from unpooled.maths.kruskal_wallis import kruskal_weighted
-from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
-from unpooled.maths.mann_whitney import (
+from unpooled.maths.ranks.mann_whitney import (
     RankStatistics,
     TestResult,
     fisher_test,
@@ -39,10 +43,6 @@ from unpooled.maths.mann_whitney import (
     sum_test,
     weighted_test,
 )
-from unpooled.maths.moments import MeanSD, pool, welch
-from unpooled.maths.placing import place
-from unpooled.maths.precision import round_mean_sd, round_ranks, round_variance
-from unpooled.maths.telling import told
 
 Random = np.random.Generator
 FAMILIES: dict[str, Callable[[Random, int], FloatArray]] = {

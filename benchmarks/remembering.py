@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 
 from benchmarks.side_by_side import Row, side_by_side
+from unpooled.center.data.sources import Source, open_source
 from unpooled.center.disclosure import Told, TooClose
 from unpooled.center.memory import Draft
+from unpooled.center.questions import Disclosure
 from unpooled.center.words import condition
-from unpooled.data.sources import Source, open_source
 from unpooled.maths.arrays import BoolArray
-from unpooled.questions import Disclosure
 
 PEOPLE, EARLIER, BINS = 1_000_000, 40, 1000  # a thousand earlier ones take too long yet
 

@@ -26,22 +26,20 @@ from zlib import crc32
 
 import numpy as np
 
+from unpooled.center.data.variables import Variable
 from unpooled.center.keyed_boundaries import keyed_draws
-from unpooled.data.variables import Variable
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
-from unpooled.maths.cox import hazard_ratio
-from unpooled.maths.cutting import status_table
-from unpooled.maths.event_shares import Below
-from unpooled.maths.follow_up import FollowUp
-from unpooled.maths.horizon import agreed_horizon
-from unpooled.maths.lattice import Lattice
-from unpooled.maths.log_rank import log_rank
+from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cutting import status_table
+from unpooled.maths.lattice.lattice import Lattice
 from unpooled.maths.moments import MeanSD, pool
-from unpooled.maths.pseudo_times import ArmTables, known_until, pseudo_times
-from unpooled.maths.survival import SurvivalCurve, kaplan_meier
-from unpooled.maths.telling import Moments
-from unpooled.study.families import Random
-from unpooled.study.settings import ALLOCATIONS as SIZES
+from unpooled.maths.survival.cox import hazard_ratio
+from unpooled.maths.survival.follow_up import FollowUp, agreed_horizon
+from unpooled.maths.survival.kaplan_meier import SurvivalCurve, kaplan_meier
+from unpooled.maths.survival.log_rank import log_rank
+from unpooled.maths.survival.pseudo_times import ArmTables, Below, known_until, pseudo_times
+from unpooled_study.families import Random
+from unpooled_study.settings import ALLOCATIONS as SIZES
 
 K = 10
 SHAPES = {"exponential": 1.0, "Weibull 1.5": 1.5}

@@ -17,7 +17,7 @@ from scipy import stats
 from unpooled import Federation
 from unpooled.errors import RefusedError
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.mann_whitney import table_test
+from unpooled.maths.ranks.mann_whitney import table_test
 
 Draw = Callable[[np.random.Generator, int, float], FloatArray]
 

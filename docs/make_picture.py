@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 import altair
 
 from unpooled import Federation
-from unpooled.demo import VARIABLES, write_hospitals
-from unpooled.report.charts import save
+from unpooled.apps.demo import VARIABLES, write_hospitals
+from unpooled.results.report.charts import save
 
 
 def main() -> None:

@@ -17,11 +17,11 @@ from unpooled.center.approval import (
     pending,
     withdraw,
 )
+from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
+from unpooled.center.questions import Reason, SizesQuestion, decode_answer, encode
 from unpooled.errors import HeldError, InputError, LedgerError
-from unpooled.questions import Reason, SizesQuestion, decode_answer, encode
 from unpooled.results.held import decision_text, held_text
 
 QUESTION = encode(SizesQuestion(variable="los"))

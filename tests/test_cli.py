@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from unpooled import Federation
-from unpooled.cli import main
-from unpooled.demo import write_hospitals
+from unpooled.apps.cli import main
+from unpooled.apps.demo import write_hospitals
 from unpooled.errors import RefusedError
 
 

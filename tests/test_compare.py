@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from unpooled import Federation, Policy
+from unpooled.center.questions import Ranks, decode_answer
 from unpooled.errors import InputError, RefusedError
-from unpooled.maths.binning import Rule, cut
-from unpooled.maths.mann_whitney import table_test
-from unpooled.questions import Ranks, decode_answer
+from unpooled.maths.ranks.mann_whitney import table_test
+from unpooled.maths.tables.binning import Rule, cut
 from unpooled.results.selection_bias import BIASED
 from unpooled.results.several import SeveralComparisons
 

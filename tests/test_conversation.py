@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from unpooled import Federation, Policy
-from unpooled.coordinator import Coordinator
-from unpooled.data.sources import open_source
-from unpooled.links.local import LocalLink, open_link
-from unpooled.questions import Ranks, RanksQuestion, Sizes, SizesQuestion
+from unpooled.analyses.conversation import Coordinator
+from unpooled.center.data.sources import open_source
+from unpooled.center.questions import Ranks, RanksQuestion, Sizes, SizesQuestion
+from unpooled.federation.local import LocalLink, open_link
 
 
 def rows(seed: int) -> pl.DataFrame:

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 import typer.main
 
+from unpooled.apps.cli import app
 from unpooled.center.config import CenterFile, CenterVariable
 from unpooled.center.policy import Policy
-from unpooled.cli import app
-from unpooled.questions import Reason
+from unpooled.center.questions import Reason
 
 ROOT = Path(__file__).parents[1]
 TEXT = "\n".join(

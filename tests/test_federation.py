@@ -12,11 +12,11 @@ from scipy import stats
 
 from unpooled import Federation, Policy, Variable
 from unpooled.center import Center
+from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
 from unpooled.center.ledger import verify
-from unpooled.data.sources import open_source
+from unpooled.center.questions import Reason, SizesQuestion, decode_answer, encode
 from unpooled.errors import InputError, LedgerError, RefusedError, WhereError
-from unpooled.questions import Reason, SizesQuestion, decode_answer, encode
 
 
 def hospital(seed: int, n: int, m: int, **columns: Any) -> pl.DataFrame:

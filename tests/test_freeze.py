@@ -14,8 +14,8 @@ import pytest
 from unpooled.center.config import open_center, open_data, read_center
 from unpooled.center.fingerprint import people_fingerprint
 from unpooled.center.freeze import Freeze, freeze_rows, use_freeze
+from unpooled.center.questions import MomentsQuestion, encode
 from unpooled.errors import InputError, SourceError
-from unpooled.questions import MomentsQuestion, encode
 
 DAY = date(2026, 11, 18)
 CENTER = """\
@@ -134,7 +134,7 @@ def test_a_full_disk_leaves_nothing_behind(config: Path) -> None:
 def test_a_file_that_is_written_meanwhile_is_no_freeze(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from unpooled.data.sources import Source
+    from unpooled.center.data.sources import Source
 
     path = config.parent / "stays.parquet"
     ROWS.write_parquet(path)

@@ -10,8 +10,8 @@ from scipy import stats
 
 from tests.maths.test_kruskal_wallis import stratified
 from unpooled import Federation, Policy
+from unpooled.center.questions import GroupRanks, decode_answer
 from unpooled.errors import InputError, RefusedError
-from unpooled.questions import GroupRanks, decode_answer
 from unpooled.results.compare import CompareResult
 from unpooled.results.groups import GroupsResult
 from unpooled.results.selection_bias import BIASED

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from unpooled import Federation
-from unpooled.cli import app
-from unpooled.coordinator import Coordinator
-from unpooled.questions import Answer, Reason, Size, Sizes, SizesQuestion, encode
+from unpooled.analyses.conversation import Coordinator
+from unpooled.apps.cli import app
+from unpooled.center.questions import Answer, Reason, Size, Sizes, SizesQuestion, encode
 
 NEAR = "Bern: the condition differs from everybody, or from an earlier question, by fewer than 10"
 WHERE = "age != 50"

@@ -7,17 +7,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from unpooled.analyses.asking import Request
+from unpooled.analyses.conversation import Coordinator
 from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.analyses.request import Request
 from unpooled.center import Center
+from unpooled.center.data.sources import open_source
+from unpooled.center.data.variables import Variable, read_codebook
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.coordinator import Coordinator
-from unpooled.data.sources import open_source
-from unpooled.data.variables import Variable, read_codebook
-from unpooled.errors import InputError, RefusedError
-from unpooled.links.local import open_link
-from unpooled.questions import (
+from unpooled.center.questions import (
     Answer,
     CellTable,
     GroupTable,
@@ -28,6 +26,8 @@ from unpooled.questions import (
     decode_answer,
     encode,
 )
+from unpooled.errors import InputError, RefusedError
+from unpooled.federation.local import open_link
 
 
 def tables(

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from unpooled.center.data.scratch import Scratch
+from unpooled.center.data.sources import open_source
 from unpooled.center.fingerprint import people_changed, people_fingerprint
 from unpooled.center.policy import Policy
-from unpooled.data.scratch import Scratch
-from unpooled.data.sources import open_source
 from unpooled.errors import LedgerError
 
 RANDOM = np.random.default_rng(3)

@@ -8,11 +8,10 @@ import pytest
 
 from unpooled.center import Center
 from unpooled.center.approval import Steward, decide, pending
+from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
-from unpooled.errors import HeldError, InputError
-from unpooled.questions import (
+from unpooled.center.questions import (
     CatalogueQuestion,
     Question,
     Reason,
@@ -20,6 +19,7 @@ from unpooled.questions import (
     decode_answer,
     encode,
 )
+from unpooled.errors import HeldError, InputError
 
 PEOPLE = pl.DataFrame({"los": range(60), "arm": (["a"] * 50 + ["b"] * 10), "age": range(20, 80)})
 ANSWERED = SizesQuestion(variable="los", by="arm", groups=("a",))

@@ -10,7 +10,7 @@ from scipy import stats
 from tests.golden import cases
 from unpooled import Federation, Policy, Variable
 from unpooled.errors import InputError, RefusedError
-from unpooled.maths.yeo_johnson import fit_likelihood, power_moments
+from unpooled.maths.quantiles.yeo_johnson import fit_likelihood, power_moments
 from unpooled.results.quantiles import QuantilesResult, QuantileSummary
 from unpooled.results.several import SeveralQuantiles
 

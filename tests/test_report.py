@@ -11,11 +11,11 @@ import pytest
 
 from tests.azpro import write_azpro
 from unpooled import Federation
-from unpooled.cli import main
-from unpooled.demo import VARIABLES, write_hospitals
+from unpooled.apps.cli import main
+from unpooled.apps.demo import VARIABLES, write_hospitals
 from unpooled.errors import InputError
-from unpooled.report.page import svg
-from unpooled.report.text import columns_text
+from unpooled.results.report.page import svg
+from unpooled.results.report.text import columns_text
 
 CHROMIUM = shutil.which("chromium")
 FIGURES = {"los": 4, "age75": 7}  # forest; density, cdf, centers; histogram, cdf, box plot

@@ -13,12 +13,11 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
+from unpooled.center.data.scratch import Scratch
+from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.data.scratch import Scratch
-from unpooled.data.sources import open_source
-from unpooled.errors import InputError, SourceError
-from unpooled.questions import (
+from unpooled.center.questions import (
     AboutPeople,
     GroupRanksQuestion,
     LatticeQuestion,
@@ -31,6 +30,7 @@ from unpooled.questions import (
     decode_answer,
     encode,
 )
+from unpooled.errors import InputError, SourceError
 
 LEAST = 256
 
@@ -83,9 +83,9 @@ POLICIES = {
 @pytest.fixture
 def all_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """No array is small enough to stay in memory, and pieces are of few people."""
-    monkeypatch.setattr("unpooled.data.scratch._SMALL", 0)
-    monkeypatch.setattr("unpooled.data.scratch._ARRAYS", 0)
-    monkeypatch.setattr("unpooled.maths.large._PIECE", 64)
+    monkeypatch.setattr("unpooled.center.data.scratch._SMALL", 0)
+    monkeypatch.setattr("unpooled.center.data.scratch._ARRAYS", 0)
+    monkeypatch.setattr("unpooled.maths.big_arrays._PIECE", 64)
 
 
 def center(
@@ -146,7 +146,7 @@ def test_memory_does_not_grow_with_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nearly: less than a byte for each is left."""
-    monkeypatch.setattr("unpooled.maths.large._PIECE", 1 << 12)
+    monkeypatch.setattr("unpooled.maths.big_arrays._PIECE", 1 << 12)
     people = (200_000, 600_000)  # each more than one batch
     for n in people:
         hospital(n).write_parquet(tmp_path / f"{n}.parquet")
@@ -215,8 +215,8 @@ import os, signal, sys
 from pathlib import Path
 import duckdb
 import numpy as np
-from unpooled.data.scratch import Scratch
-from unpooled.data.sources import connect
+from unpooled.center.data.scratch import Scratch
+from unpooled.center.data.sources import connect
 
 scratch = Scratch(256, Path(sys.argv[1]))
 values = scratch.empty(20_000_000, np.dtype(float))
@@ -248,8 +248,8 @@ def test_a_full_disk_is_a_refusal(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unpooled.data.scratch._SMALL", 0)
-    monkeypatch.setattr("unpooled.data.scratch._ARRAYS", 0)
+    monkeypatch.setattr("unpooled.center.data.scratch._SMALL", 0)
+    monkeypatch.setattr("unpooled.center.data.scratch._ARRAYS", 0)
     monkeypatch.setattr(os, "posix_fallocate", full)
     haifa = center(hospital(90), Scratch(LEAST, tmp_path), Policy(ad_hoc="free"))
     answer = decode_answer(haifa.answer(encode(LATTICE[0])).payload)

@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 
 from unpooled import Federation
-from unpooled.maths.effect import Interval
-from unpooled.maths.mann_whitney import rank_statistics
-from unpooled.maths.simpson import CenterPairs, odd_centers, table_effect
+from unpooled.maths.ranks.effect import Interval
+from unpooled.maths.ranks.mann_whitney import rank_statistics
+from unpooled.maths.ranks.simpson import CenterPairs, odd_centers, table_effect
 from unpooled.results.compare import CompareResult
 
 

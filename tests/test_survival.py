@@ -10,12 +10,12 @@ import pytest
 
 from tests.survival_data import cgd, lung, trial
 from unpooled import Federation, Policy, Variable
-from unpooled.cli import main
-from unpooled.demo import write_hospitals
+from unpooled.apps.cli import main
+from unpooled.apps.demo import write_hospitals
 from unpooled.errors import InputError, RefusedError
-from unpooled.maths.follow_up import FollowUp
-from unpooled.maths.log_rank import log_rank
-from unpooled.maths.survival import kaplan_meier
+from unpooled.maths.survival.follow_up import FollowUp
+from unpooled.maths.survival.kaplan_meier import kaplan_meier
+from unpooled.maths.survival.log_rank import log_rank
 
 ALL = Policy(ad_hoc="free", moments="all")
 

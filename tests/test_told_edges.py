@@ -7,11 +7,10 @@ import pytest
 
 from tests.network.networks import hospital
 from unpooled.center import Center
+from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.center.summarise import Summary
-from unpooled.data.sources import open_source
-from unpooled.questions import (
+from unpooled.center.questions import (
     Answer,
     CenterTable,
     CohortQuestion,
@@ -24,6 +23,7 @@ from unpooled.questions import (
     decode_answer,
     encode,
 )
+from unpooled.center.summarise import Summary
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpooled.data import where
-from unpooled.data.where import (
+from unpooled.center.data import where
+from unpooled.center.data.where import (
     And,
     Column,
     Comparison,
@@ -28,7 +28,7 @@ from unpooled.data.where import (
     parse,
     to_sql,
 )
-from unpooled.data.where_tokens import OPERATORS
+from unpooled.center.data.where_tokens import OPERATORS
 from unpooled.errors import InputError, WhereError
 
 Truth = bool | None  # None is unknown

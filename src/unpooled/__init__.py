@@ -6,8 +6,8 @@ No number leaves a center that speaks for fewer than K people.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from unpooled.center.data.variables import Variable, read_codebook
     from unpooled.center.policy import Policy
-    from unpooled.data.variables import Variable, read_codebook
     from unpooled.federation import Federation
 
 __version__ = "0.1.0"
@@ -16,8 +16,8 @@ __all__ = ["Federation", "Policy", "Variable", "read_codebook"]
 _HOMES = {
     "Federation": "unpooled.federation",
     "Policy": "unpooled.center.policy",
-    "Variable": "unpooled.data.variables",
-    "read_codebook": "unpooled.data.variables",
+    "Variable": "unpooled.center.data.variables",
+    "read_codebook": "unpooled.center.data.variables",
 }
 
 

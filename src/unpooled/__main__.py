@@ -1,5 +1,5 @@
 """`python -m unpooled` is the command line too."""
 
-from unpooled.cli import main
+from unpooled.apps.cli import main
 
 main()

@@ -1,15 +1,19 @@
 """TOML files that people write: what cannot be read is said, and what was meant."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
-from unpooled.errors import InputError
-from unpooled.nearest import unknown
+from unpooled.errors import InputError, unknown
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+_TAKEN = ("coordinator", "server", "authority", "all")
+_NOT_WORDS = ("true", "false", "yes", "no", "on", "off", "t", "f", "y", "n", "inf", "nan")
 
 
 def read_tables(path: str | Path) -> dict[str, Any]:
@@ -69,3 +73,12 @@ def _check_names(value: object, kind: Any, place: str = "") -> None:
     else:
         for part in get_args(kind):  # as of Postgres | None
             _check_names(value, part, place)
+
+
+def check_name(argument: str, name: str) -> None:
+    """Names travel in certificates and file names, so they are plain."""
+    rule = "must be letters, digits, - or _, beginning with a letter"
+    if not _NAME.fullmatch(name):
+        raise InputError(f"{argument} {rule}, got {name!r}")
+    if name.lower() in (*_TAKEN, *_NOT_WORDS):
+        raise InputError(f"{argument} must not be called {name!r}: the word has another meaning")

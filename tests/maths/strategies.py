@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.binning import Rule
+from unpooled.maths.tables.binning import Rule
 
 values = st.one_of(
     st.integers(-4, 12).map(float),

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.follow_up import FollowUp
-from unpooled.maths.lattice import Lattice, LatticeTable
-from unpooled.maths.pseudo_times import ArmTables, pseudo_times
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable
+from unpooled.maths.survival.follow_up import FollowUp
+from unpooled.maths.survival.pseudo_times import ArmTables, pseudo_times
 
 
 def lung() -> Any:

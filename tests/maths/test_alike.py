@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpooled.maths.alike import Alike, CenterPools, alike
-from unpooled.maths.binning import Rule, cut, place_boundaries
-from unpooled.maths.chain import Chain
-from unpooled.maths.joining import Pools, join
-from unpooled.maths.mann_whitney import table_test
-from unpooled.maths.shift import shift
-from unpooled.maths.table import Table
+from unpooled.maths.ranks.mann_whitney import table_test
+from unpooled.maths.ranks.shift import shift
+from unpooled.maths.tables.binning import Rule, cut, place_boundaries
+from unpooled.maths.tables.chain import Chain
+from unpooled.maths.tables.joining import Pools, join
+from unpooled.maths.tables.table import Table
+from unpooled.maths.tables.test_counts import Alike, CenterPools, alike
 
 GROUPS = ("x", "y")
 Centers = list[tuple[np.ndarray, ...]]

@@ -6,10 +6,10 @@ from scipy import stats
 
 from tests.draws import evenly
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.bands import draw, histogram_edges, histogram_errors
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.distribution import Distribution, smooth
-from unpooled.maths.lattice import Lattice, public_lattice
+from unpooled.maths.density.bands import draw, histogram_edges, histogram_errors
+from unpooled.maths.density.distribution import Distribution, smooth
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import Lattice, public_lattice
 
 
 def fitted(centers: list[FloatArray], lattice: Lattice) -> Distribution:

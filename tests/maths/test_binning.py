@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from tests.golden import cases
 from tests.maths.strategies import centers
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.binning import Rule, buffer, cut, place_boundaries
+from unpooled.maths.tables.binning import Rule, buffer, cut, place_boundaries
 
 
 def half(_a: float, _v: float) -> float:

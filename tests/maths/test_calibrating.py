@@ -5,13 +5,12 @@ import pytest
 from scipy import stats
 
 from tests.draws import evenly
-from unpooled.maths.calibrating import correction
-from unpooled.maths.cross_center import cross_center, hodges_lehmann
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.lattice import Lattice
-from unpooled.maths.mann_whitney import RankStatistics, rank_statistics
-from unpooled.maths.placing import Placed, place
-from unpooled.maths.telling import Moments
+from unpooled.maths.density.placing import Placed, place
+from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import Lattice
+from unpooled.maths.ranks.cross_center import correction, cross_center, hodges_lehmann
+from unpooled.maths.ranks.mann_whitney import RankStatistics, rank_statistics
 
 SIZES = (200, 120, 80, 60, 50)
 LATTICE = Lattice(0.1)

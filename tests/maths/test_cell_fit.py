@@ -11,11 +11,11 @@ from scipy import stats
 
 from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cell_fit import Search, fit_cells
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
-from unpooled.maths.telling import Moments
-from unpooled.maths.yeo_johnson import (
+from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
+from unpooled.maths.quantiles.cell_fit import Search, fit_cells
+from unpooled.maths.quantiles.yeo_johnson import (
     DEFAULT_GRID,
     fit_grid,
     fit_likelihood,
@@ -119,7 +119,7 @@ def test_the_lattice_and_who_answers_first_hardly_matter(
 @given(lam=st.floats(-0.8, 1.8), mean=st.floats(-1, 3), seed=st.integers(0, 100))
 @settings(max_examples=25, deadline=None)
 def test_people_of_the_family_itself_are_found_again(lam: float, mean: float, seed: int) -> None:
-    from unpooled.maths.yeo_johnson import inverse_or_nan
+    from unpooled.maths.quantiles.yeo_johnson import inverse_or_nan
 
     z = np.random.default_rng(seed).normal(mean, 0.3, 600)
     x = inverse_or_nan(z, lam)
@@ -161,7 +161,7 @@ def test_cells_without_means_are_refused_where_many_people_are_in_open_ones() ->
 
 
 def test_without_the_rule_they_give_nonsense(monkeypatch: pytest.MonkeyPatch) -> None:
-    from unpooled.maths import cell_fit
+    from unpooled.maths.quantiles import cell_fit
 
     monkeypatch.setattr(cell_fit, "_MOST_ADRIFT", 1.0)
     lattice, worst = public_lattice(1.0), []

@@ -6,11 +6,11 @@ from scipy import stats
 
 from tests.draws import evenly
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cross_center import cross_center, hodges_lehmann
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.lattice import Lattice
-from unpooled.maths.mann_whitney import rank_statistics
-from unpooled.maths.placing import Placed, place
+from unpooled.maths.density.placing import Placed, place
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import Lattice
+from unpooled.maths.ranks.cross_center import cross_center, hodges_lehmann
+from unpooled.maths.ranks.mann_whitney import rank_statistics
 
 SIZES = (120, 80, 40)
 

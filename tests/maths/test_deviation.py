@@ -6,10 +6,10 @@ from scipy import stats
 
 from tests.draws import evenly
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.deviation import Deviation, deviations
-from unpooled.maths.lattice import public_lattice
-from unpooled.maths.placing import place
+from unpooled.maths.density.deviation import Deviation, deviations
+from unpooled.maths.density.placing import place
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import public_lattice
 
 LATTICE = public_lattice(1.0)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
 
-from unpooled.maths.effect import Interval, center_effect, heterogeneity, overall_effect
-from unpooled.maths.mann_whitney import RankStatistics, rank_statistics
+from unpooled.maths.ranks.effect import Interval, center_effect, heterogeneity, overall_effect
+from unpooled.maths.ranks.mann_whitney import RankStatistics, rank_statistics
 
 INF = math.inf
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.effect import heterogeneity
-from unpooled.maths.heterogeneity import random_effect, random_effects
-from unpooled.maths.mann_whitney import RankStatistics
+from unpooled.maths.ranks.effect import heterogeneity
+from unpooled.maths.ranks.heterogeneity import random_effect, random_effects
+from unpooled.maths.ranks.mann_whitney import RankStatistics
 
 # Thirteen trials of the BCG vaccine (Colditz et al. 1994, JAMA 271, 698-702): tuberculosis and
 # people, vaccinated and not.

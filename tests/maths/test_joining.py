@@ -10,10 +10,9 @@ from tests.golden import cases
 from tests.maths.strategies import centers
 from tests.maths.test_binning import half
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.binning import Rule, cut, place_boundaries
-from unpooled.maths.joining import Join, Pools, join, reallocate
-from unpooled.maths.pooling import pool_starts
-from unpooled.maths.table import Table
+from unpooled.maths.tables.binning import Rule, cut, place_boundaries
+from unpooled.maths.tables.joining import Join, Pools, join, pool_starts, reallocate
+from unpooled.maths.tables.table import Table
 
 
 def first_table(groups: list[FloatArray], rule: Rule) -> Table:

@@ -10,14 +10,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.maths.test_kruskal_wallis import Groups, counts, draw, people, ranks
-from unpooled.maths.group_ranks import (
+from unpooled.maths.ranks.group_ranks import (
     GroupRankStatistics,
     rank_variance,
     tied_people,
+    trend_fisher,
+    trend_sum,
+    trend_table,
     trend_variance,
+    trend_weighted,
 )
-from unpooled.maths.jonckheere import trend_fisher, trend_sum, trend_table, trend_weighted
-from unpooled.maths.mann_whitney import (
+from unpooled.maths.ranks.mann_whitney import (
     Alternative,
     fisher_test,
     rank_statistics,

@@ -8,14 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from unpooled.maths.group_ranks import GroupRankStatistics, linked_groups
-from unpooled.maths.kruskal_wallis import (
+from unpooled.maths.ranks.group_ranks import (
+    GroupRankStatistics,
     kruskal_fisher,
     kruskal_sum,
     kruskal_table,
     kruskal_weighted,
+    linked_groups,
 )
-from unpooled.maths.mann_whitney import rank_statistics, sum_test, weighted_test
+from unpooled.maths.ranks.mann_whitney import rank_statistics, sum_test, weighted_test
 
 Groups = list[Any]
 

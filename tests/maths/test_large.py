@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpooled.maths import large
-from unpooled.maths.binning import Rule, cut
+from unpooled.maths import big_arrays
 from unpooled.maths.moments import MeanSD, Rare, telling_values
+from unpooled.maths.tables.binning import Rule, cut
 
 numbers = st.lists(st.integers(0, 9), min_size=1, max_size=40)
 
@@ -18,7 +18,7 @@ numbers = st.lists(st.integers(0, 9), min_size=1, max_size=40)
 @pytest.fixture(autouse=True, scope="module")
 def small_pieces() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unpooled.maths.large._PIECE", 8)
+        patch.setattr("unpooled.maths.big_arrays._PIECE", 8)
         yield
 
 
@@ -26,18 +26,18 @@ def small_pieces() -> Iterator[None]:
 def test_pieces_add_up(drawn: list[int], random: Random) -> None:
     places = np.array(drawn, dtype=np.int32)
     among = np.array([random.random() < 0.5 for _ in drawn])
-    assert np.array_equal(large.mapped(bool, np.less, places, among), places < among)
-    assert large.count(np.greater, places, among) == np.count_nonzero(places > among)
-    assert np.array_equal(large.chosen(places, among), places[among])
-    assert np.array_equal(large.frequencies(places), np.bincount(places))
-    few = large.frequencies(places, 4, among)
+    assert np.array_equal(big_arrays.mapped(bool, np.less, places, among), places < among)
+    assert big_arrays.count(np.greater, places, among) == np.count_nonzero(places > among)
+    assert np.array_equal(big_arrays.chosen(places, among), places[among])
+    assert np.array_equal(big_arrays.frequencies(places), np.bincount(places))
+    few = big_arrays.frequencies(places, 4, among)
     assert np.array_equal(few, np.bincount(places[among], minlength=4))
-    assert np.array_equal(large.distinct(places, among), np.unique(places[among]))
+    assert np.array_equal(big_arrays.distinct(places, among), np.unique(places[among]))
 
 
 @given(st.lists(numbers, max_size=6), st.integers(0, 50))
 def test_an_array_grows_whatever_room_it_was_given(parts: list[list[int]], room: int) -> None:
-    growing = large.Growing(np.int32, room)
+    growing = big_arrays.Growing(np.int32, room)
     for part in parts:
         growing.append(np.array(part, dtype=np.int32))
     assert growing.array.tolist() == [number for part in parts for number in part]
@@ -76,5 +76,5 @@ def test_twice_k_people_in_a_cell_are_as_good_as_more(counts: list[int], k: int)
 def test_sorting_in_two_halves_is_sorting(values: list[int]) -> None:
     some = np.array(values, dtype=np.float64)
     expected = np.sort(some)
-    large.sort(some)
+    big_arrays.sort(some)
     np.testing.assert_array_equal(some, expected)

@@ -12,7 +12,7 @@ from scipy import stats
 
 from tests.golden import cases
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.mann_whitney import (
+from unpooled.maths.ranks.mann_whitney import (
     Alternative,
     RankStatistics,
     fisher_test,

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.draws import evenly
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
-from unpooled.maths.placing import place, tail
+from unpooled.maths.density.placing import place, tail
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from unpooled.maths.mann_whitney import RankStatistics, rank_statistics
 from unpooled.maths.moments import MeanSD
 from unpooled.maths.precision import (
     PARTS,
@@ -24,6 +23,7 @@ from unpooled.maths.precision import (
     round_variance,
     unit,
 )
+from unpooled.maths.ranks.mann_whitney import RankStatistics, rank_statistics
 
 magnitudes = st.builds(
     lambda digits, power: digits * 10.0**power, st.floats(1, 10), st.integers(-12, 12)

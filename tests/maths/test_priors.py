@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from unpooled.maths import priors
-from unpooled.maths.posterior import Posterior
-from unpooled.maths.priors import even_priors, relative_variances
-from unpooled.maths.slopes import PIECES, SHAPED
+from unpooled.maths.density import posterior
+from unpooled.maths.density.posterior import Posterior, even_priors, relative_variances
+from unpooled.maths.density.slope_basis import PIECES, SHAPED
 
-NU = priors._FREEDOM
+NU = posterior._FREEDOM
 SIZE = SHAPED + PIECES
 
 
@@ -36,7 +35,7 @@ def test_the_variance_of_a_piece_is_what_a_climb_tells_of_it(square: float, roug
 def test_variances_are_as_likely_as_the_inverse_gamma_says(s: float) -> None:
     prior = stats.invgamma(NU / 2, scale=NU / 2)
     expected = prior.logpdf(s) + np.log(s) - prior.logpdf(1.0)
-    assert priors._log_density(np.array([s, 1.0])) == pytest.approx(expected, abs=1e-9)
+    assert posterior._log_density(np.array([s, 1.0])) == pytest.approx(expected, abs=1e-9)
 
 
 def test_evidence_is_the_density_of_what_was_seen() -> None:
@@ -49,17 +48,17 @@ def test_evidence_is_the_density_of_what_was_seen() -> None:
     chosen = every.those(np.isin(np.arange(len(every.rough)), some))
     theta = random.normal(every.mean[27], 1 / np.sqrt(np.maximum(every.precision[27], 0.1)))
     seen = design @ theta + random.normal(size=60)
-    posterior = Posterior.of(design.T @ design, design.T @ seen, chosen)
+    found = Posterior.of(design.T @ design, design.T @ seen, chosen)
     log = []
     for row in some:
-        spread = np.where(proper[row], 1 / every.precision[row], 1 / priors._FREE)
+        spread = np.where(proper[row], 1 / every.precision[row], 1 / posterior._FREE)
         covariance = (design * spread) @ design.T + np.eye(60)
         density = stats.multivariate_normal(design @ every.mean[row], covariance)
         log.append(density.logpdf(seen) + every.log_weight[row])
     weights = np.exp(np.array(log) - max(log))
     kept = weights > 0.01 * weights.sum()
-    assert posterior.weights == pytest.approx(weights[kept] / weights[kept].sum(), rel=1e-3)
-    for mean, row in zip(posterior.means, np.array(some)[kept], strict=True):
+    assert found.weights == pytest.approx(weights[kept] / weights[kept].sum(), rel=1e-3)
+    for mean, row in zip(found.means, np.array(some)[kept], strict=True):
         information = design.T @ design + np.diag(every.precision[row])
         pulled = design.T @ seen + every.precision[row] * every.mean[row]
         assert information @ mean == pytest.approx(pulled, abs=1e-6 * np.abs(pulled).max())

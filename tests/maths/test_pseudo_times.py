@@ -6,14 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.draws import evenly
-from unpooled.data.variables import Variable
-from unpooled.maths.cutting import status_table
-from unpooled.maths.event_shares import Below, event_shares
-from unpooled.maths.horizon import agreed_horizon
-from unpooled.maths.lattice import Lattice, LatticeTable, nearest_multiples, public_lattice
+from unpooled.center.data.variables import Variable
+from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cutting import status_table
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, nearest_multiples, public_lattice
 from unpooled.maths.moments import MeanSD
-from unpooled.maths.pseudo_times import ArmTables, known_share, known_until, pseudo_times
-from unpooled.maths.telling import Moments
+from unpooled.maths.survival.follow_up import agreed_horizon
+from unpooled.maths.survival.pseudo_times import (
+    ArmTables,
+    Below,
+    event_shares,
+    known_share,
+    known_until,
+    pseudo_times,
+)
 
 LATTICE = Lattice(0.5, lower=0.0, upper=50.0)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.quantile import (
+from unpooled.maths.quantiles.quantile import (
     PinballLoss,
     check_probabilities,
     interior_cdf,
@@ -21,7 +21,7 @@ from unpooled.maths.quantile import (
     pool_losses,
     yj_table_quantiles,
 )
-from unpooled.maths.yeo_johnson import inverse, transform
+from unpooled.maths.quantiles.yeo_johnson import inverse, transform
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "golden.json").read_text("utf-8"))
 INF = np.inf

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.draws import evenly
-from unpooled.maths import priors
-from unpooled.maths import shape as shapes
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cells import Cells
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.distribution import smooth
-from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
-from unpooled.maths.shape import Shape, fit_shape
+from unpooled.maths.density import pooled_shape, posterior
+from unpooled.maths.density.distribution import smooth
+from unpooled.maths.density.pooled_shape import Shape, fit_shape
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
+from unpooled.maths.lattice.stacked_cells import Cells
 
 P = np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98])
 FEW = (40, 60, 80, 120)  # four centers, 300 people
@@ -58,10 +57,10 @@ def test_it_is_the_distribution_that_people_come_from(distribution: "stats.rv_fr
 @pytest.fixture
 def no_edges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Priors to which a hard edge is a tail as any other."""
-    monkeypatch.setattr(priors, "_SMOOTH", 0.0)
-    priors.even_priors.cache_clear()
+    monkeypatch.setattr(posterior, "_SMOOTH", 0.0)
+    posterior.even_priors.cache_clear()
     yield
-    priors.even_priors.cache_clear()
+    posterior.even_priors.cache_clear()
 
 
 @pytest.mark.usefixtures("no_edges")
@@ -117,7 +116,7 @@ def test_the_search_meets_beside_a_gap_too(monkeypatch: pytest.MonkeyPatch) -> N
     runs = [with_gap(seed, FEW) for seed in range(60)]
     truth = 4 + 0.5 * stats.norm.ppf(0.9)
     shortened = squared_errors(runs, 10, 0.98, truth)
-    monkeypatch.setattr(shapes, "_LEAST", 1.0)
+    monkeypatch.setattr(pooled_shape, "_LEAST", 1.0)
     assert shortened < 0.2 * squared_errors(runs, 10, 0.98, truth)
 
 
@@ -126,7 +125,7 @@ def test_a_gap_leaves_the_rest_smooth(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [with_gap(seed, SIZES) for seed in range(60)]
     truth = 4 + 0.5 * stats.norm.ppf(0.9)
     in_places = squared_errors(runs, 20, 0.98, truth)
-    monkeypatch.setattr(shapes, "_ROUGHER", np.inf)
+    monkeypatch.setattr(pooled_shape, "_ROUGHER", np.inf)
     assert in_places < 0.85 * squared_errors(runs, 20, 0.98, truth)
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.binning import Rule
-from unpooled.maths.shift import shift
-from unpooled.study.methods import grow
+from unpooled.maths.ranks.shift import shift
+from unpooled.maths.tables.binning import Rule
+from unpooled_study.methods import grow
 
 INF = math.inf
 

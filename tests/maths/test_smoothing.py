@@ -9,11 +9,11 @@ from scipy import stats
 
 from tests.draws import evenly
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cutting import lattice_table
-from unpooled.maths.distribution import smooth
-from unpooled.maths.lattice import Lattice, LatticeTable
-from unpooled.maths.smoothing import fit_curve
-from unpooled.study.parallel_families import EVERY
+from unpooled.maths.density.distribution import smooth
+from unpooled.maths.density.smoothing import fit_curve
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable
+from unpooled_study.parallel_families import EVERY
 
 P = np.array([0.02, 0.25, 0.5, 0.75, 0.98])
 

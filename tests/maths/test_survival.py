@@ -10,10 +10,15 @@ from hypothesis import strategies as st
 
 from tests.maths.survival_data import lung, one_cell_each, pbc
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cox import HazardRatio, center_ratios, hazard_ratio, ratio_heterogeneity
-from unpooled.maths.follow_up import FollowUp, stack
-from unpooled.maths.log_rank import log_rank
-from unpooled.maths.survival import kaplan_meier
+from unpooled.maths.survival.cox import (
+    HazardRatio,
+    center_ratios,
+    hazard_ratio,
+    ratio_heterogeneity,
+)
+from unpooled.maths.survival.follow_up import FollowUp, stack
+from unpooled.maths.survival.kaplan_meier import kaplan_meier
+from unpooled.maths.survival.log_rank import log_rank
 
 pytestmark = pytest.mark.filterwarnings("ignore:Approximating using")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.yeo_johnson import (
+from unpooled.maths.quantiles.yeo_johnson import (
     DEFAULT_GRID,
     PowerMoments,
     YeoJohnsonFit,

@@ -7,14 +7,13 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
+from unpooled.center.data.sources import open_source
 from unpooled.center.disclosure import Told
 from unpooled.center.keys import CenterKey
 from unpooled.center.ledger import Ledger
 from unpooled.center.memory import Draft, MemoryFile
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
-from unpooled.errors import LedgerError
-from unpooled.questions import (
+from unpooled.center.questions import (
     Answer,
     CohortQuestion,
     LatticeQuestion,
@@ -26,6 +25,7 @@ from unpooled.questions import (
     decode_answer,
     encode,
 )
+from unpooled.errors import LedgerError
 
 ROWS = pl.DataFrame(
     {

@@ -10,8 +10,8 @@ import pytest
 from tests.network.networks import PATIENT, Network, eventually, run
 from unpooled import Federation
 from unpooled.center.ledger import Entry, read, verify
+from unpooled.center.questions import Reason
 from unpooled.errors import MissingError
-from unpooled.questions import Reason
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 

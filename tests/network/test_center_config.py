@@ -13,9 +13,9 @@ from unpooled.center.config import (
     read_center,
     translate,
 )
-from unpooled.data.sources import open_source
+from unpooled.center.data.sources import open_source
+from unpooled.center.questions import SizesQuestion, decode_answer, encode
 from unpooled.errors import InputError, SourceError
-from unpooled.questions import SizesQuestion, decode_answer, encode
 
 CENTER = """
 name = "Haifa"

@@ -9,9 +9,9 @@ import pytest
 from unpooled.center.config import open_center, open_data, read_center
 from unpooled.center.fingerprint import people_fingerprint
 from unpooled.center.keys import CenterKey
+from unpooled.center.questions import CatalogueQuestion, SizesQuestion, encode
 from unpooled.errors import LedgerError
-from unpooled.links.flare.check import Finding, memory_findings, people_findings
-from unpooled.questions import CatalogueQuestion, SizesQuestion, encode
+from unpooled.federation.network.check import Finding, memory_findings, people_findings
 
 ROWS = pl.DataFrame({"los": range(40), "sex": ["F", "M"] * 20})
 

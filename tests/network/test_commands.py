@@ -5,11 +5,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from unpooled.apps.cli.network import center_approve, center_freeze
 from unpooled.center.approval import pending
 from unpooled.center.config import open_center, read_center
+from unpooled.center.questions import SizesQuestion, encode
 from unpooled.errors import HeldError, InputError
-from unpooled.network_commands import center_approve, center_freeze
-from unpooled.questions import SizesQuestion, encode
 
 KIT = """
 federation = "trial"

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from tests.network.networks import hospital
 from unpooled.center import Center
 from unpooled.center.approval import Decision, Steward, decide, pending
+from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
+from unpooled.center.questions import SizesQuestion, encode
 from unpooled.errors import LedgerError
-from unpooled.links.flare.desk import DESK, HELD, Desk, ask_center, until_tick, was_released
-from unpooled.questions import SizesQuestion, encode
+from unpooled.federation.network.desk import DESK, HELD, Desk, ask_center, until_tick, was_released
 
 QUESTION = encode(SizesQuestion(variable="los", by="arm"))
 
@@ -70,7 +70,7 @@ def test_the_result_filter_passes_releases_and_nothing_beside_them(center: Cente
     from nvflare.apis.fl_constant import ReturnCode
     from nvflare.apis.shareable import Shareable
 
-    from unpooled.links.flare.result_filter import OnlyReleases
+    from unpooled.federation.network.result_filter import OnlyReleases
 
     def filtered(**content: object) -> Any:
         result = Shareable()
@@ -125,7 +125,7 @@ def test_on_a_clock_of_its_own_an_answer_leaves_on_the_tick(
         return work
 
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
-    monkeypatch.setattr("unpooled.links.flare.desk.time", clock)
+    monkeypatch.setattr("unpooled.federation.network.desk.time", clock)
     for seconds in (0.001, 0.249, 0.251, 0.6):
         came = now[0]
         monkeypatch.setattr(center, "answer", working(seconds))

@@ -26,8 +26,8 @@ from tests.network.networks import (
 )
 from unpooled import Federation, Policy
 from unpooled.center.ledger import Entry, read, verify
+from unpooled.center.questions import Reason
 from unpooled.errors import InputError, LinkError, MissingError
-from unpooled.questions import Reason
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 psutil = pytest.importorskip("psutil", reason="nvflare is not installed")
@@ -265,7 +265,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from unpooled.center import Center
-from unpooled.links.flare.running import run_center
+from unpooled.federation.network.running import run_center
 
 def garbage(self, question, ticket):
     return SimpleNamespace(payload=bytes([255, 0]) + b"garbage")

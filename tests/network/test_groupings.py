@@ -9,8 +9,8 @@ import pytest
 from tests.network.networks import PATIENT, Network, hospital, network_of_files, run
 from unpooled import Federation
 from unpooled.center.ledger import Entry, read, verify
+from unpooled.center.questions import Reason
 from unpooled.errors import RefusedError
-from unpooled.questions import Reason
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 

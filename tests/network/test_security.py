@@ -18,10 +18,10 @@ import pytest
 
 from tests.network.networks import Network, hospital, network_of_files, run
 from unpooled import Federation
+from unpooled.center.questions import MomentsQuestion, Reason, decode_answer, encode
 from unpooled.errors import LinkError, MissingError, UnpooledError
-from unpooled.kits import read_federation
-from unpooled.links.flare import lockdown
-from unpooled.questions import MomentsQuestion, Reason, decode_answer, encode
+from unpooled.federation.network import lockdown
+from unpooled.federation.network.kits import read_federation
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 
@@ -31,7 +31,7 @@ TRACES = ("unpooled/center/", "unpooled/data/", "duckdb", "data.parquet", "Parqu
 ROGUE = """
 import sys
 from pathlib import Path
-from unpooled.links.flare import lockdown, running
+from unpooled.federation.network import lockdown, running
 
 def unlocked(storage):
     files = lockdown.coordinator_files(storage)
@@ -74,7 +74,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
 
 def make_boss(network: Network) -> None:
     """Mint a kit with the engine's strongest role, as whoever owns the certificates can."""
-    from unpooled.links.flare import provision
+    from unpooled.federation.network import provision
 
     toml = network.folder / "boss.toml"
     toml.write_text('analysts = ["boss"]\n' + network.toml.read_text())
@@ -104,7 +104,7 @@ def analyst(network: Network) -> Iterator[Any]:
 
 def submit(session: Any, folder: Path, executor: str, code: str | None = None) -> str:
     """Run a job at the centers and wait for its end; how it ended."""
-    from unpooled.links.flare.job import write_job
+    from unpooled.federation.network.session import write_job
 
     write_job(folder, ("Haifa", "Bern"), executor)
     if code is not None:
@@ -235,7 +235,7 @@ LOOSER: dict[str, tuple[str, Callable[[dict[str, Any]], None]]] = {
 def test_a_job_that_comes_with_looser_rules_is_refused(
     network: Network, analyst: Any, tmp_path: Path, looser: str
 ) -> None:
-    from unpooled.links.flare.job import write_job
+    from unpooled.federation.network.session import write_job
 
     write_job(tmp_path / "job", ("Haifa", "Bern"))
     loosen(tmp_path / "job", *LOOSER[looser])

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from unpooled.center import Center
+from unpooled.center.data.sources import open_source
+from unpooled.center.data.variables import Variable
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
-from unpooled.data.variables import Variable
-from unpooled.questions import Question, encode
+from unpooled.center.questions import Question, encode
 
 K = 10
 

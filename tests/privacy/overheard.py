@@ -10,8 +10,8 @@ import pytest
 
 from unpooled.center.gate import Gate
 from unpooled.center.people import Cohort
+from unpooled.center.questions import Aggregate, CohortQuestion
 from unpooled.maths.arrays import BoolArray, FloatArray
-from unpooled.questions import Aggregate, CohortQuestion
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ import pytest
 
 from unpooled.center import summarise
 from unpooled.center.disclosure import Told
-from unpooled.questions import moments, powers, ranks
+from unpooled.center.questions import moments, powers, ranks
 
 
 def anything_goes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from unpooled.center.keyed_boundaries import keyed_weight
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.binning import Rule, Weight, cut, place_boundaries
+from unpooled.maths.tables.binning import Rule, Weight, cut, place_boundaries
 
 K = 10
 

@@ -6,10 +6,10 @@ import pytest
 from tests.golden import cases
 from tests.maths.test_binning import half
 from tests.maths.test_joining import first_table, golden_table
-from unpooled.maths import joining
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.binning import Rule
-from unpooled.maths.joining import Join, join
+from unpooled.maths.tables import joining
+from unpooled.maths.tables.binning import Rule
+from unpooled.maths.tables.joining import Join, join
 
 K = 10
 SIZES = (307, 250, 208, 172, 143, 118, 98, 81, 67, 56)  # the paper's ten centers

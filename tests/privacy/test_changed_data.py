@@ -13,8 +13,7 @@ import pytest
 
 from tests.privacy.curious import Score, ask, open_center, reasons, total
 from unpooled.center import Center
-from unpooled.errors import UnpooledError
-from unpooled.questions import (
+from unpooled.center.questions import (
     GroupRanksQuestion,
     LatticeQuestion,
     MomentsQuestion,
@@ -23,6 +22,7 @@ from unpooled.questions import (
     SizesQuestion,
     TableQuestion,
 )
+from unpooled.errors import UnpooledError
 
 Random = np.random.Generator
 Change = Callable[[pl.DataFrame, Random], pl.DataFrame]

@@ -16,9 +16,7 @@ from tests.privacy.linear_attack import Labels, People, Told, claims
 from tests.privacy.overheard import overheard
 from unpooled.center import Center
 from unpooled.center.people import Cohort
-from unpooled.maths.moments import MeanSD
-from unpooled.maths.precision import round_mean, round_mean_sd
-from unpooled.questions import (
+from unpooled.center.questions import (
     AboutPeople,
     GroupRanksQuestion,
     LatticeQuestion,
@@ -27,6 +25,8 @@ from unpooled.questions import (
     SizesQuestion,
     TableQuestion,
 )
+from unpooled.maths.moments import MeanSD
+from unpooled.maths.precision import round_mean, round_mean_sd
 
 Random = np.random.Generator
 

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center, summarise
+from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
 from unpooled.center.memory import Draft, Memory
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
-from unpooled.questions import (
+from unpooled.center.questions import (
     AboutPeople,
     Answer,
     MomentsQuestion,

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from tests.privacy.linear_attack import fewest_people
 from tests.privacy.overheard import Overheard, overheard
 from unpooled.center import Center
+from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
 from unpooled.center.memory import Memory
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
-from unpooled.maths.arrays import FloatArray
-from unpooled.questions import (
+from unpooled.center.questions import (
     AboutPeople,
     JoinQuestion,
     LatticeQuestion,
@@ -29,6 +28,7 @@ from unpooled.questions import (
     decode_answer,
     encode,
 )
+from unpooled.maths.arrays import FloatArray
 
 
 def open_center(rows: pl.DataFrame, k: int) -> Center:

@@ -15,10 +15,10 @@ import pytest
 from tests.privacy.curious import K, Score, aggregate, ask, open_center, total
 from tests.privacy.lattice_attack import Reduce, Sums, reduced, whole_counts
 from unpooled import Federation
+from unpooled.center.questions import GroupRanksQuestion, MomentsQuestion, PowersQuestion
 from unpooled.errors import UnpooledError
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.yeo_johnson import transform
-from unpooled.questions import GroupRanksQuestion, MomentsQuestion, PowersQuestion
+from unpooled.maths.quantiles.yeo_johnson import transform
 
 TRIES = 6  # guesses of what the counts may be
 

@@ -17,8 +17,8 @@ import pytest
 from tests.privacy.linear_attack import fewest_of_sums
 from unpooled.center import disclosure, memory
 from unpooled.center.disclosure import Crowds, Told, TooClose, crowds
+from unpooled.center.questions import Disclosure
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, Places
-from unpooled.questions import Disclosure
 
 K = 4
 Random = np.random.Generator

@@ -10,10 +10,7 @@ from tests.privacy.taken_out import anything_goes
 from tests.privacy.test_composition import open_center
 from unpooled import Federation
 from unpooled.center.policy import Policy
-from unpooled.maths.mann_whitney import RankStatistics, rank_statistics
-from unpooled.maths.moments import MeanSD
-from unpooled.maths.precision import round_mean_sd, round_ranks
-from unpooled.questions import (
+from unpooled.center.questions import (
     Answer,
     LatticeQuestion,
     MomentsQuestion,
@@ -27,6 +24,9 @@ from unpooled.questions import (
     decode_answer,
     encode,
 )
+from unpooled.maths.moments import MeanSD
+from unpooled.maths.precision import round_mean_sd, round_ranks
+from unpooled.maths.ranks.mann_whitney import RankStatistics, rank_statistics
 from unpooled.results.describe import CenterDescription
 
 

@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 
 from unpooled.center import gate as gates
+from unpooled.center.data.sources import open_source
+from unpooled.center.data.variables import Variable
 from unpooled.center.disclosure import TooClose
 from unpooled.center.gate import Asked, Gate, Release
 from unpooled.center.keys import CenterKey
@@ -17,10 +19,7 @@ from unpooled.center.ledger import Ledger
 from unpooled.center.memory import Memory, MemoryFile
 from unpooled.center.people import Rows, find_cohort
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
-from unpooled.data.variables import Variable
-from unpooled.errors import GateError, LedgerError
-from unpooled.questions import (
+from unpooled.center.questions import (
     ANSWERS,
     Aggregate,
     Answer,
@@ -66,7 +65,8 @@ from unpooled.questions import (
     Terms,
     encode,
 )
-from unpooled.questions.powers import NUMBERS
+from unpooled.center.questions.powers import NUMBERS
+from unpooled.errors import GateError, LedgerError
 
 FREE = Policy(ad_hoc="free", paper_iteration=True)
 KEY = CenterKey.from_seed(1, "Haifa")

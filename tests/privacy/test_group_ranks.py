@@ -9,11 +9,11 @@ import pytest
 
 from tests.privacy.taken_out import anything_goes, exact_numbers
 from unpooled import Federation, Policy, Variable
+from unpooled.center.questions import GroupRanks, GroupRanksQuestion, Reason, decode_answer, encode
 from unpooled.center.summarise import Summary
 from unpooled.errors import GateError, RefusedError
-from unpooled.maths.group_ranks import rank_variance, tied_people
-from unpooled.maths.mann_whitney import rank_statistics
-from unpooled.questions import GroupRanks, GroupRanksQuestion, Reason, decode_answer, encode
+from unpooled.maths.ranks.group_ranks import rank_variance, tied_people
+from unpooled.maths.ranks.mann_whitney import rank_statistics
 
 SPREAD = np.repeat(np.arange(10.0), 12)
 

@@ -11,15 +11,12 @@ import pytest
 
 from tests.privacy.taken_out import anything_goes
 from unpooled.center import Center
+from unpooled.center.data.sources import Source, open_source
+from unpooled.center.data.variables import Variable
 from unpooled.center.keys import CenterKey
 from unpooled.center.people import Cohort, Rows, find_cohort
 from unpooled.center.policy import Policy
-from unpooled.center.summarise import Summary
-from unpooled.data.sources import Source, open_source
-from unpooled.data.variables import Variable
-from unpooled.maths import cutting, telling
-from unpooled.maths.arrays import BoolArray
-from unpooled.questions import (
+from unpooled.center.questions import (
     Aggregate,
     FollowUpQuestion,
     GroupRanksQuestion,
@@ -40,6 +37,9 @@ from unpooled.questions import (
     lattice,
     survival,
 )
+from unpooled.center.summarise import Summary
+from unpooled.maths.arrays import BoolArray
+from unpooled.maths.lattice import cell_moments, cutting
 
 
 def people() -> pl.DataFrame:
@@ -159,7 +159,7 @@ def test_who_carries_the_spread_of_few_values_is_not_told(monkeypatch: pytest.Mo
         return [(mean is None, sd is None) for mean, sd in zip(table.means, table.sds, strict=True)]
 
     assert told(1) == told(2) == [(True, True)]
-    monkeypatch.setattr(telling, "telling_values", lambda *_: 8)
+    monkeypatch.setattr(cell_moments, "telling_values", lambda *_: 8)
     monkeypatch.setattr(cutting, "nowhere", lambda *_: False)
     monkeypatch.setattr(lattice, "nowhere", lambda *_: False)
     assert told(1) == told(2) == [(True, True)]  # the gate has it, too

@@ -16,8 +16,8 @@ import pytest
 
 from tests.privacy.curious import K, Score, answer, ask, open_center, reasons, total
 from unpooled.center import Center
-from unpooled.data.variables import Variable
-from unpooled.questions import (
+from unpooled.center.data.variables import Variable
+from unpooled.center.questions import (
     CatalogueQuestion,
     FollowUpQuestion,
     GroupRanksQuestion,

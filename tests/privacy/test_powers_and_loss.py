@@ -8,13 +8,13 @@ import pytest
 
 from tests.privacy.taken_out import anything_goes, exact_numbers
 from unpooled.center import Center
+from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
+from unpooled.center.questions import Powers, PowersQuestion, Reason, Refusal, decode_answer, encode
+from unpooled.center.questions.powers import GRID, NUMBERS
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.yeo_johnson import power_moments
-from unpooled.questions import Powers, PowersQuestion, Reason, Refusal, decode_answer, encode
-from unpooled.questions.powers import GRID, NUMBERS
+from unpooled.maths.quantiles.yeo_johnson import power_moments
 
 PAPER = Policy(ad_hoc="free", paper_iteration=True)
 

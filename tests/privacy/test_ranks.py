@@ -8,14 +8,12 @@ import pytest
 
 from tests.draws import evenly
 from unpooled.center import Center, summarise
+from unpooled.center.data.sources import open_source
+from unpooled.center.data.variables import Variable
 from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
-from unpooled.data.variables import Variable
-from unpooled.maths import cutting
-from unpooled.maths.arrays import FloatArray
-from unpooled.questions import (
+from unpooled.center.questions import (
     CellTable,
     LatticeQuestion,
     LatticeTables,
@@ -24,6 +22,8 @@ from unpooled.questions import (
     decode_answer,
     encode,
 )
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.lattice import cutting
 
 N, K, STEP = 56, 10, 0.1
 

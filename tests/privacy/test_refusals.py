@@ -11,13 +11,12 @@ import pytest
 from unpooled.center import Center, people
 from unpooled.center import center as centers
 from unpooled.center.approval import HeldPayload, Steward, decide, pending
+from unpooled.center.data.sources import Source, open_source
+from unpooled.center.data.variables import Variable
 from unpooled.center.keys import CenterKey
 from unpooled.center.people import Cohort, RefusedQuestion, Rows
 from unpooled.center.policy import PerPerson, Policy
-from unpooled.data.sources import Source, open_source
-from unpooled.data.variables import Variable
-from unpooled.errors import HeldError
-from unpooled.questions import (
+from unpooled.center.questions import (
     AboutPeople,
     Answer,
     CohortQuestion,
@@ -31,6 +30,7 @@ from unpooled.questions import (
     decode_answer,
     encode,
 )
+from unpooled.errors import HeldError
 
 
 def center(variables: dict[str, Variable] | None = None) -> Center:

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from tests.privacy.taken_out import anything_goes, exact_numbers
 from tests.privacy.test_composition import ask, open_center
 from unpooled.center import Center
+from unpooled.center.data.sources import open_source
 from unpooled.center.disclosure import Told
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
+from unpooled.center.questions import GroupMoments, Moments, MomentsQuestion
 from unpooled.maths.arrays import Places
-from unpooled.questions import GroupMoments, Moments, MomentsQuestion
 
 Asked = dict[str, object]
 

@@ -10,12 +10,12 @@ import pytest
 from tests.privacy.linear_attack import fewest_people
 from tests.privacy.taken_out import anything_goes
 from unpooled.center import Center
+from unpooled.center.data.sources import Source, open_source
+from unpooled.center.data.variables import Variable
 from unpooled.center.keys import CenterKey
 from unpooled.center.memory import Draft
 from unpooled.center.policy import PerPerson, Policy
-from unpooled.data.sources import Source, open_source
-from unpooled.data.variables import Variable
-from unpooled.questions import (
+from unpooled.center.questions import (
     AboutPeople,
     LatticeQuestion,
     LatticeTables,

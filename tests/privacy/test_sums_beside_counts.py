@@ -16,11 +16,10 @@ from tests.privacy.taken_out import anything_goes, exact_numbers
 from tests.privacy.test_composition import ask
 from unpooled import Federation, Variable
 from unpooled.center import Center
+from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.data.sources import open_source
-from unpooled.maths.mann_whitney import rank_statistics
-from unpooled.questions import (
+from unpooled.center.questions import (
     AboutPeople,
     Aggregate,
     Answer,
@@ -40,7 +39,8 @@ from unpooled.questions import (
     SizesQuestion,
     TableQuestion,
 )
-from unpooled.questions import Reason as Why
+from unpooled.center.questions import Reason as Why
+from unpooled.maths.ranks.mann_whitney import rank_statistics
 
 K = 10
 

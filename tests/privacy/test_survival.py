@@ -16,23 +16,18 @@ from tests.privacy.linear_attack import fewest_people
 from tests.privacy.overheard import overheard
 from tests.survival_data import trial
 from unpooled import Federation
-from unpooled.analyses.asking import Request
-from unpooled.analyses.survival import OutcomeRequest
-from unpooled.analyses.survival_curves import run_survival
+from unpooled.analyses.conversation import Coordinator
+from unpooled.analyses.request import Request
+from unpooled.analyses.survival import OutcomeRequest, run_survival
 from unpooled.center import Center, memory
 from unpooled.center import center as centers
+from unpooled.center.data.sources import open_source
+from unpooled.center.data.variables import Variable
 from unpooled.center.disclosure import Told
 from unpooled.center.keys import CenterKey
 from unpooled.center.memory import Memory
 from unpooled.center.policy import Policy
-from unpooled.center.summarise import Summary, cell_table
-from unpooled.coordinator import Coordinator
-from unpooled.data.sources import open_source
-from unpooled.data.variables import Variable
-from unpooled.maths import cutting
-from unpooled.maths.arrays import FloatArray
-from unpooled.maths.lattice import Lattice
-from unpooled.questions import (
+from unpooled.center.questions import (
     Answer,
     CellTable,
     FollowUpQuestion,
@@ -50,6 +45,10 @@ from unpooled.questions import (
     encode,
     message,
 )
+from unpooled.center.summarise import Summary, cell_table
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.lattice import cutting
+from unpooled.maths.lattice.lattice import Lattice
 
 K = 10
 BY_ARM = SurvivalQuestion(variable="months", event="died", by="arm", horizon=60.0)

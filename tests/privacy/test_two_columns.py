@@ -13,8 +13,7 @@ import pytest
 from tests.privacy.curious import K, Score, ask, open_center, total
 from unpooled import Federation
 from unpooled.center import Center
-from unpooled.errors import UnpooledError
-from unpooled.questions import (
+from unpooled.center.questions import (
     FollowUpQuestion,
     GroupRanksQuestion,
     LatticeQuestion,
@@ -25,6 +24,7 @@ from unpooled.questions import (
     SurvivalQuestion,
     TableQuestion,
 )
+from unpooled.errors import UnpooledError
 
 Random = np.random.Generator
 ITEMS = tuple(f"item_{number}" for number in range(1, 10))

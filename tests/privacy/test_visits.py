@@ -14,7 +14,7 @@ from tests.privacy.test_composition import ask, difference, forgetful, open_cent
 from unpooled.center import Center
 from unpooled.center import center as center_module
 from unpooled.center.policy import PerPerson, Policy
-from unpooled.questions import Answer, MomentsQuestion, Reason
+from unpooled.center.questions import Answer, MomentsQuestion, Reason
 
 __all__ = ["forgetful"]  # a fixture
 

@@ -11,11 +11,11 @@ from scipy import stats
 from tests.golden import cases
 from unpooled import Federation, Policy
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.mann_whitney import Alternative, table_test
-from unpooled.study.families import Normal, Rounded
-from unpooled.study.methods import QUANTILE_METHODS, TEST_METHODS, Federated, NoAnswer, grow
-from unpooled.study.planning import TESTS
-from unpooled.study.settings import (
+from unpooled.maths.ranks.mann_whitney import Alternative, table_test
+from unpooled_study.families import Normal, Rounded
+from unpooled_study.methods import QUANTILE_METHODS, TEST_METHODS, Federated, NoAnswer, grow
+from unpooled_study.planning import TESTS
+from unpooled_study.settings import (
     ALLOCATIONS,
     PROBABILITIES,
     QUANTILES,
@@ -23,7 +23,7 @@ from unpooled.study.settings import (
     paper_quantiles,
     paper_test,
 )
-from unpooled.study.simulation import generators
+from unpooled_study.simulation import generators
 
 P = np.array(PROBABILITIES)
 

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray
-from unpooled.study.commands import study_app
-from unpooled.study.config import read_quantile_config, read_test_config
-from unpooled.study.methods import QUANTILE_METHODS, Federated, quantile_method
-from unpooled.study.own import run_quantiles, run_tests
+from unpooled_study.commands import study_app
+from unpooled_study.config import read_quantile_config, read_test_config
+from unpooled_study.methods import QUANTILE_METHODS, Federated, quantile_method
+from unpooled_study.own import run_quantiles, run_tests
 
 TESTS = """
 sizes = [[60, 40]]

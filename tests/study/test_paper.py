@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from unpooled.errors import InputError
-from unpooled.study.commands import study_app
-from unpooled.study.paper import PARTS, PaperStudy, run_paper
-from unpooled.study.runs import run
-from unpooled.study.settings import ALLOCATIONS, PAPER_TESTS
-from unpooled.study.tables import settings_of
+from unpooled_study.commands import study_app
+from unpooled_study.paper import PARTS, PaperStudy, run_paper
+from unpooled_study.runs import run
+from unpooled_study.settings import ALLOCATIONS, PAPER_TESTS
+from unpooled_study.tables import settings_of
 
 
 @pytest.fixture(scope="module")

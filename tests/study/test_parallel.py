@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from unpooled.errors import InputError
-from unpooled.study import parallel
-from unpooled.study.commands import study_app
-from unpooled.study.parallel_settings import SETS, ParallelQuantiles, ParallelTests
-from unpooled.study.parallel_summary import QuantileSummary, TestSummary
-from unpooled.study.simulation import simulate
+from unpooled_study import parallel
+from unpooled_study.commands import study_app
+from unpooled_study.parallel_settings import SETS, ParallelQuantiles, ParallelTests
+from unpooled_study.parallel_summary import QuantileSummary, TestSummary
+from unpooled_study.simulation import simulate
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from unpooled import Federation
 from unpooled.errors import InputError
-from unpooled.study.commands import plan
-from unpooled.study.families import Gamma, Normal
-from unpooled.study.monte_carlo import share
-from unpooled.study.planning import Plan, PlanResult, make_plan
-from unpooled.study.reading import read_family, read_plan
+from unpooled_study.commands import plan
+from unpooled_study.families import Gamma, Normal
+from unpooled_study.monte_carlo import share
+from unpooled_study.planning import Plan, PlanResult, make_plan
+from unpooled_study.reading import read_family, read_plan
 
 COMMAND = typer.Typer()
 COMMAND.command()(plan)

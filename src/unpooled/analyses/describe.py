@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from unpooled.analyses.asking import Request, refuse, take_attendance
-from unpooled.coordinator import Conversation
+from unpooled.analyses.conversation import Conversation
+from unpooled.analyses.request import Request, refuse, take_attendance
+from unpooled.center.questions import Moments, MomentsQuestion
 from unpooled.maths.moments import (
     MeanSD,
     Welch,
     pool,
     welch,
 )
-from unpooled.questions import Moments, MomentsQuestion
 from unpooled.results.describe import CenterDescription, DescribeResult, GroupDescription
 from unpooled.results.refusals import center_refusals
 

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from unpooled.analyses.asking import Request, refuse
+from unpooled.analyses.conversation import Conversation
 from unpooled.analyses.parallel import Tables, ask_tables
-from unpooled.coordinator import Conversation
-from unpooled.data.variables import Variable
+from unpooled.analyses.request import Request, refuse
+from unpooled.center.data.variables import Variable
 from unpooled.errors import InputError
-from unpooled.maths.bands import histogram_edges
-from unpooled.maths.deviation import deviations
-from unpooled.maths.distribution import Distribution
-from unpooled.maths.table import Table
+from unpooled.maths.density.bands import histogram_edges
+from unpooled.maths.density.deviation import deviations
+from unpooled.maths.density.distribution import Distribution
+from unpooled.maths.tables.table import Table
 from unpooled.results.distribution import CenterShares, DistributionResult, GroupDistribution
 from unpooled.results.refusals import center_refusals
 

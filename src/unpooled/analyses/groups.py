@@ -6,39 +6,49 @@ from itertools import combinations
 
 import numpy as np
 
-from unpooled.analyses.asking import Request, explain, refuse, take_attendance
-from unpooled.analyses.compare import BY_CENTER, check_methods
+from unpooled.analyses.compare import (
+    BY_CENTER,
+    METHODS,
+    check_alternative,
+    check_methods,
+    name_groups,
+    run_compare,
+)
+from unpooled.analyses.conversation import Conversation
+from unpooled.analyses.request import Request, explain, refuse, take_attendance
 from unpooled.analyses.table import run_table, run_table_beside, table_note
-from unpooled.coordinator import Conversation
-from unpooled.errors import InputError
-from unpooled.maths.arrays import FloatArray
-from unpooled.maths.effect import heterogeneity, overall_effect
-from unpooled.maths.group_ranks import (
-    GroupRankStatistics,
-    GroupTest,
-    linked_groups,
-)
-from unpooled.maths.jonckheere import trend_fisher, trend_sum, trend_table, trend_weighted
-from unpooled.maths.kruskal_wallis import (
-    kruskal_fisher,
-    kruskal_sum,
-    kruskal_table,
-    kruskal_weighted,
-)
-from unpooled.maths.mann_whitney import (
-    Alternative,
-    RankStatistics,
-    TestResult,
-    table_test,
-)
-from unpooled.maths.multiplicity import holm
-from unpooled.questions import (
+from unpooled.center.data.variables import Variable
+from unpooled.center.questions import (
     GroupRanks,
     GroupRanksQuestion,
     Limits,
     Reason,
     Refusal,
 )
+from unpooled.errors import InputError
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.multiplicity import holm
+from unpooled.maths.ranks.effect import heterogeneity, overall_effect
+from unpooled.maths.ranks.group_ranks import (
+    GroupRankStatistics,
+    GroupTest,
+    kruskal_fisher,
+    kruskal_sum,
+    kruskal_table,
+    kruskal_weighted,
+    linked_groups,
+    trend_fisher,
+    trend_sum,
+    trend_table,
+    trend_weighted,
+)
+from unpooled.maths.ranks.mann_whitney import (
+    Alternative,
+    RankStatistics,
+    TestResult,
+    table_test,
+)
+from unpooled.results.compare import CompareResult
 from unpooled.results.groups import CenterGroups, GroupsResult, PairComparison
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.selection_bias import BIASED, refused_for_values
@@ -47,7 +57,7 @@ from unpooled.results.table import TableResult
 Pair = tuple[str, str]
 KRUSKAL = {"weighted": kruskal_weighted, "sum": kruskal_sum, "fisher": kruskal_fisher}
 TREND = {"weighted": trend_weighted, "sum": trend_sum, "fisher": trend_fisher}
-METHODS = (*KRUSKAL, "table")
+RANK_METHODS = (*KRUSKAL, "table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ def run_groups(
             f"{', '.join(request.groups or ())}. Hint: name two of them in groups, or use "
             "method='table'"
         )
-    methods = check_methods(method, METHODS)
+    methods = check_methods(method, RANK_METHODS)
     if alternative != "two-sided" and not ordered:
         raise InputError(
             f"alternative must be two-sided for {len(request.groups or ())} groups, "
@@ -247,3 +257,32 @@ def _pair_comparison(tests: _Tests, result: GroupsResult, x: str, y: str) -> Pai
         effect=overall_effect(ranks) if ranks else None,
         heterogeneity=heterogeneity(ranks) if ranks else None,
     )
+
+
+def run_comparison(
+    conversation: Conversation,
+    request: Request,
+    ordered: bool,
+    alternative: Alternative,
+    method: str | Sequence[str],
+    shape: tuple[int | None, Limits],
+    declared: Variable,
+) -> CompareResult | GroupsResult:
+    """Two groups by Mann-Whitney; more, or ordered ones, by tests of several groups."""
+    check_methods(method, METHODS)
+    check_alternative(alternative)
+    _check_ordered(ordered, request)
+    request = name_groups(conversation, request)
+    if ordered or len(request.groups or ()) > 2:
+        return run_groups(conversation, request, ordered, alternative, method, shape)
+    return run_compare(conversation, request, alternative, method, shape, declared)
+
+
+def _check_ordered(ordered: bool, request: Request) -> None:
+    if not isinstance(ordered, bool):
+        raise InputError(f"ordered must be True or False, got {ordered!r}")
+    if ordered and request.groups is None:
+        raise InputError(
+            "ordered needs groups, from the lowest to the highest. "
+            "Hint: groups=('none', 'low', 'high'), ordered=True"
+        )

@@ -3,19 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isinf, nan
+from typing import NamedTuple
 
 import numpy as np
 
-from unpooled.analyses.asking import Request, explain, in_order
-from unpooled.analyses.lattice_facts import common_facts
-from unpooled.coordinator import Conversation
-from unpooled.data.variables import Variable
-from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cutting import Draws
-from unpooled.maths.distribution import Distribution, smooth
-from unpooled.maths.lattice import Lattice, LatticeTable, public_lattice
-from unpooled.maths.placing import place
-from unpooled.questions import (
+from unpooled.analyses.conversation import Conversation
+from unpooled.analyses.request import Request, explain, in_order
+from unpooled.center.data.variables import Variable
+from unpooled.center.questions import (
     EVERYBODY,
     CellMoments,
     CellTable,
@@ -23,7 +18,43 @@ from unpooled.questions import (
     LatticeTables,
     Reason,
     Refusal,
+    SurvivalTables,
 )
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.density.distribution import Distribution, smooth
+from unpooled.maths.density.placing import place
+from unpooled.maths.lattice.cutting import Draws
+from unpooled.maths.lattice.lattice import (
+    Lattice,
+    LatticeTable,
+    is_multiple,
+    public_lattice,
+    usual_resolutions,
+)
+
+
+class LatticeFacts(NamedTuple):
+    """A variable's scale, and the number of which its values are multiples, if there is one."""
+
+    scale: float
+    resolution: float | None
+
+
+def common_facts(said: Sequence[LatticeTables | SurvivalTables]) -> LatticeFacts:
+    """The finest scale of all, and the coarsest number of which everybody's values are multiples.
+
+    What an analyst alone declares, and no center checked, is not believed.
+    """
+    scale = min(tables.scale for tables in said)
+    numbers = [tables.resolution for tables in said if tables.resolution is not None]
+    if len(numbers) < len(said):
+        return LatticeFacts(scale, None)
+    finest = min(numbers)
+    for number in (finest, *usual_resolutions(finest)):
+        if all(is_multiple(own, number) for own in numbers):
+            return LatticeFacts(scale, number)
+    return LatticeFacts(scale, None)
+
 
 Cut = Callable[[FloatArray, Lattice, int, Draws, CellMoments], LatticeTable]
 """Cuts ascending values into a table with cells of K people."""

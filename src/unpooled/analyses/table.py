@@ -5,14 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from unpooled.analyses.asking import Attendance, Request, refuse, take_attendance
-from unpooled.coordinator import Conversation
-from unpooled.errors import InputError, MessageError, RefusedError
-from unpooled.maths.arrays import IntArray
-from unpooled.maths.chain import Chain
-from unpooled.maths.joining import Pools
-from unpooled.maths.table import Table
-from unpooled.questions import (
+from unpooled.analyses.conversation import Conversation
+from unpooled.analyses.request import Attendance, Request, refuse, take_attendance
+from unpooled.center.questions import (
     CenterJoin,
     CenterTable,
     JoinQuestion,
@@ -21,6 +16,11 @@ from unpooled.questions import (
     Refusal,
     TableQuestion,
 )
+from unpooled.errors import InputError, MessageError, RefusedError
+from unpooled.maths.arrays import IntArray
+from unpooled.maths.tables.chain import Chain
+from unpooled.maths.tables.joining import Pools
+from unpooled.maths.tables.table import Table
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
 

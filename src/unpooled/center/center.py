@@ -10,6 +10,8 @@ from pathlib import Path
 import msgspec
 
 from unpooled.center.approval import Steward
+from unpooled.center.data.sources import Source
+from unpooled.center.data.variables import Variable
 from unpooled.center.disclosure import TooClose
 from unpooled.center.fingerprint import people_fingerprint
 from unpooled.center.gate import Asked, Asking, Gate, Release
@@ -25,14 +27,7 @@ from unpooled.center.people import (
     find_cohort,
 )
 from unpooled.center.policy import Policy
-from unpooled.center.summarise import Summary
-from unpooled.center.words import condition, is_plain, rows_chosen, uses_itself
-from unpooled.data.sources import Source
-from unpooled.data.variables import Variable
-from unpooled.errors import GateError, HeldError, InputError, LedgerError, MessageError
-from unpooled.maths.arrays import BoolArray
-from unpooled.maths.large import allocating
-from unpooled.questions import (
+from unpooled.center.questions import (
     EVERYBODY,
     Answer,
     Catalogue,
@@ -48,6 +43,11 @@ from unpooled.questions import (
     decode_question,
     encode,
 )
+from unpooled.center.summarise import Summary
+from unpooled.center.words import condition, is_plain, rows_chosen, uses_itself
+from unpooled.errors import GateError, HeldError, InputError, LedgerError, MessageError
+from unpooled.maths.arrays import BoolArray
+from unpooled.maths.big_arrays import allocating
 
 _log = logging.getLogger(__name__)  # what went wrong stays at the center
 

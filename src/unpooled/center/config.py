@@ -37,16 +37,15 @@ import msgspec
 
 from unpooled.center import Center
 from unpooled.center.approval import Steward
+from unpooled.center.data.postgres import Postgres, open_postgres
+from unpooled.center.data.scratch import Scratch, check_ram
+from unpooled.center.data.sources import Source, open_source
+from unpooled.center.data.sql import literal, quote
+from unpooled.center.data.variables import Variable
+from unpooled.center.data.where import Kind
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
-from unpooled.data.postgres import Postgres, open_postgres
-from unpooled.data.scratch import Scratch, check_ram
-from unpooled.data.sources import Source, open_source
-from unpooled.data.sql import literal, quote
-from unpooled.data.variables import Variable
-from unpooled.data.where import Kind
-from unpooled.errors import InputError
-from unpooled.nearest import unknown
+from unpooled.errors import InputError, unknown
 from unpooled.toml_file import read_toml
 
 Code = str | int | float

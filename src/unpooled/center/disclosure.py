@@ -52,7 +52,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unpooled.maths import large
+from unpooled.maths import big_arrays
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, Places
 
 MOST = 150  # disclosures in a list; bounds time and memory
@@ -108,7 +108,7 @@ class Told:
     @classmethod
     def nothing(cls, people: int, k: int) -> "Told":
         """Nothing was told yet."""
-        of = large.full(people, 0, np.int32)
+        of = big_arrays.full(people, 0, np.int32)
         return cls(k, of, np.array([people]), np.zeros(1, dtype=np.int64))
 
     def knowing(self, crowds: Crowds) -> "Told":
@@ -388,7 +388,7 @@ class Told:
             key = np.flatnonzero(counted)
             place = np.zeros(len(counted), dtype=np.int32)
             place[key] = np.arange(len(key), dtype=np.int32)
-            of = large.mapped(
+            of = big_arrays.mapped(
                 np.int32, lambda old, new: place[old.astype(np.int64) * size + new], self.of, part
             )
             count = counted[key]
@@ -641,7 +641,7 @@ def _without(label: IntArray, parts: Iterable[int]) -> IntArray:
 def _joint(of: Places, part: Places, size: int, atoms: int) -> IntArray:
     """How many people there are of each atom and part."""
     found = np.zeros(atoms * size, dtype=np.int64)
-    for piece in large.pieces(len(of)):
+    for piece in big_arrays.pieces(len(of)):
         keys = of[piece].astype(np.int64) * size + part[piece]
         found += np.bincount(keys, minlength=len(found))
     return found
@@ -661,8 +661,8 @@ def crowds(values: FloatArray) -> Crowds:
     >>> crowds(np.array([0.0, 7.5, 0.0, np.nan, np.nan, 0.0])).of
     array([1, 0, 1, 2, 2, 1], dtype=int32)
     """
-    ordered = large.copied(values)
-    large.sort(ordered)
+    ordered = big_arrays.copied(values)
+    big_arrays.sort(ordered)
     value, count = _shared(ordered)
     order = np.argsort(-count, kind="stable")
     common = order[: _CROWDS - 1][count[order[: _CROWDS - 1]] > 1]
@@ -676,13 +676,13 @@ def crowds(values: FloatArray) -> Crowds:
         there = np.isnan(some) if last == 0 else value[np.minimum(place, last - 1)] == some
         return number[np.where(there, place, np.where(np.isnan(some), last, len(value)))]
 
-    return Crowds(large.mapped(np.int32, numbered, values), max(others, 1))
+    return Crowds(big_arrays.mapped(np.int32, numbered, values), max(others, 1))
 
 
 def _shared(ordered: FloatArray) -> tuple[FloatArray, IntArray]:
     """The values that most people share, ascending, and how many share each; NaN is one value."""
     value, count = np.zeros(0), np.zeros(0, dtype=np.int64)
-    for piece in large.pieces(len(ordered)):
+    for piece in big_arrays.pieces(len(ordered)):
         found, people = np.unique(ordered[piece], return_counts=True)
         if len(value) and np.array_equal(value[-1:], found[:1], equal_nan=True):
             people[0] += count[-1]

@@ -7,8 +7,8 @@ together could tell about the person in it, whatever variable is asked for.
 
 import msgspec
 
+from unpooled.center.data.sources import Source
 from unpooled.center.policy import PerPerson, Policy
-from unpooled.data.sources import Source
 from unpooled.errors import LedgerError
 
 
@@ -31,7 +31,7 @@ def people_fingerprint(source: Source, policy: Policy, before: str | None = None
     Examples
     --------
     >>> import polars
-    >>> from unpooled.data.sources import open_source
+    >>> from unpooled.center.data.sources import open_source
     >>> rows = polars.DataFrame({"los": [1.5, 2.0], "id": [1, 2]})
     >>> known = people_fingerprint(open_source(rows), Policy(person="id"))
     >>> known == people_fingerprint(open_source(rows), Policy(person="id"))

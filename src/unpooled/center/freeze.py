@@ -20,11 +20,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from unpooled.center.config import CenterFile, open_rows, policy_problems, read_center, translate
+from unpooled.center.data.scratch import Scratch
+from unpooled.center.data.sources import Source, open_source
 from unpooled.center.fingerprint import people_changed, people_fingerprint
-from unpooled.data.scratch import Scratch
-from unpooled.data.sources import Source, open_source
 from unpooled.errors import InputError, SourceError, UnpooledError
-from unpooled.kits import check_name
+from unpooled.toml_file import check_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,13 @@ from typing import Any
 import msgspec
 
 from unpooled.center.approval import Steward
+from unpooled.center.data.variables import Codebook, Variable
+from unpooled.center.data.where import columns, parse
 from unpooled.center.ledger import Kind, Ledger
 from unpooled.center.memory import Draft, Memory, answer_digest
 from unpooled.center.people import Cohort
 from unpooled.center.policy import Policy
-from unpooled.center.words import condition
-from unpooled.data.variables import Codebook, Variable
-from unpooled.data.where import columns, parse
-from unpooled.errors import GateError, WhereError
-from unpooled.questions import (
+from unpooled.center.questions import (
     ANSWERS,
     EVERYBODY,
     Aggregate,
@@ -44,7 +42,9 @@ from unpooled.questions import (
     decode_answer,
     encode,
 )
-from unpooled.questions.message import asked_about
+from unpooled.center.questions.message import asked_about
+from unpooled.center.words import condition
+from unpooled.errors import GateError, WhereError
 
 Asking = Question | CohortQuestion | None
 

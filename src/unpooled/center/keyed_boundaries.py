@@ -12,8 +12,8 @@ import struct
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.binning import Weight
-from unpooled.maths.cutting import Draws
+from unpooled.maths.lattice.cutting import Draws
+from unpooled.maths.tables.binning import Weight
 
 
 def keyed_weight(secret: bytes, variable: str) -> Weight:

@@ -23,11 +23,11 @@ from unpooled.center.fingerprint import people_changed
 from unpooled.center.keys import Hex64
 from unpooled.center.ledger import Ledger
 from unpooled.center.line_file import LineFile
+from unpooled.center.questions import CatalogueQuestion, Disclosure, decode_question
 from unpooled.center.words import Words
 from unpooled.errors import LedgerError
-from unpooled.maths import large
+from unpooled.maths import big_arrays
 from unpooled.maths.arrays import BoolArray, FloatArray, Places
-from unpooled.questions import CatalogueQuestion, Disclosure, decode_question
 
 _FORMAT = "unpooled memory 4"
 _FAMILIES = 3  # of tables whose edges are tried
@@ -153,7 +153,7 @@ class Draft:
         chosen = ToldSet(key, words, bits(people), nearest)
         if chosen in self.sets:
             return self
-        part = large.mapped(np.int32, lambda chosen: chosen, people)
+        part = big_arrays.mapped(np.int32, lambda chosen: chosen, people)
         told = self.tell(Disclosure(part, (None,)), answer, _no_values)
         if self.known(key, words) is not None:
             return told
@@ -411,13 +411,15 @@ def answer_digest(question: bytes, answer: bytes) -> str:
 
 def bits(people: BoolArray) -> bytes:
     """A set, eight people in a byte."""
-    return b"".join(np.packbits(people[piece]).tobytes() for piece in large.pieces(len(people)))
+    return b"".join(
+        np.packbits(people[piece]).tobytes() for piece in big_arrays.pieces(len(people))
+    )
 
 
 def from_bits(packed: bytes, size: int) -> BoolArray:
     """A set from its bits."""
-    people, known = large.full(size, False, bool), np.frombuffer(packed, dtype=np.uint8)
-    for piece in large.pieces(size):  # of whole bytes
+    people, known = big_arrays.full(size, False, bool), np.frombuffer(packed, dtype=np.uint8)
+    for piece in big_arrays.pieces(size):  # of whole bytes
         some = known[piece.start // 8 : -(-piece.stop // 8)]
         people[piece] = np.unpackbits(some, count=piece.stop - piece.start)
     return people

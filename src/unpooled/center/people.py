@@ -16,16 +16,23 @@ from functools import cached_property
 
 import numpy as np
 
+from unpooled.center.data import where
+from unpooled.center.data.missing_words import UNKNOWN_WORDS, words_sql
+from unpooled.center.data.sources import ROW, Source
+from unpooled.center.data.sql import literal, quote
+from unpooled.center.data.variables import Variable
 from unpooled.center.policy import PerPerson, Policy
-from unpooled.data import where
-from unpooled.data.missing_words import UNKNOWN_WORDS, words_sql
-from unpooled.data.sources import ROW, Source
-from unpooled.data.sql import literal, quote
-from unpooled.data.variables import Variable
+from unpooled.center.questions import (
+    EVERYBODY,
+    CohortQuestion,
+    OutcomeQuestion,
+    Reason,
+    Refusal,
+    bands,
+)
 from unpooled.errors import WhereError
-from unpooled.maths import large
+from unpooled.maths import big_arrays
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, Places
-from unpooled.questions import EVERYBODY, CohortQuestion, OutcomeQuestion, Reason, Refusal, bands
 
 NUMBERS: tuple[where.Kind, ...] = ("integer", "float", "boolean")
 PERSON = '"unpooled: person"'  # a column that numbers the people from 0
@@ -207,7 +214,7 @@ class Cohort:
         )
         names = self._named(chosen, parameters)
         codes = " ".join(f"WHEN ? THEN {code}" for code in range(len(names)))
-        self.groups = {name: large.full(self.rows.size, False, bool) for name in names}
+        self.groups = {name: big_arrays.full(self.rows.size, False, bool) for name in names}
         if not names:
             return
         coded = f"SELECT unit, CAST(CASE g {codes} END AS INTEGER) AS code FROM ({chosen})"
@@ -285,8 +292,8 @@ class Cohort:
     def values(self, group: str) -> FloatArray:
         """The sorted values of a group."""
         if group not in self._sorted:
-            own = large.chosen(self.value(), self.counted(group))
-            large.sort(own)
+            own = big_arrays.chosen(self.value(), self.counted(group))
+            big_arrays.sort(own)
             self._sorted[group] = own
         return self._sorted[group]
 
@@ -306,8 +313,8 @@ class Cohort:
         """
         if group not in self._cells or self._cells[group][0] != edges:
             inner = np.array(edges, dtype=np.float64)
-            own = large.chosen(self.value(), self.counted(group))
-            cell = large.mapped(np.int32, lambda some: _cells(some, inner), own)
+            own = big_arrays.chosen(self.value(), self.counted(group))
+            cell = big_arrays.mapped(np.int32, lambda some: _cells(some, inner), own)
             self._cells[group] = edges, cell
         return self._cells[group][1]
 
@@ -318,7 +325,7 @@ class Cohort:
         """
         if self._status is None:
             people, donors = self._draws()
-            self._status = large.copied(self._known_status)
+            self._status = big_arrays.copied(self._known_status)
             self._status[people] = self._known_status[donors]
         return self._status
 
@@ -328,13 +335,13 @@ class Cohort:
         had = self._had_event()
         code = f"CASE WHEN {had} THEN 1 WHEN NOT {had} THEN 2 ELSE 0 END"
         rows = f"SELECT {PERSON} AS unit, {code} AS s FROM {self.rows.numbered()}"
-        status = large.full(self.rows.size, 0, np.int32)
+        status = big_arrays.full(self.rows.size, 0, np.int32)
         for batch in self.rows.source.batches(f"{rows} WHERE {PERSON} IS NOT NULL"):
             status[batch["unit"]] = batch["s"]
         return status
 
     def _present(self, group: str) -> BoolArray:
-        return large.mapped(
+        return big_arrays.mapped(
             bool, lambda who, v: who & ~np.isnan(v), self.groups[group], self._own_values()
         )
 
@@ -342,7 +349,7 @@ class Cohort:
     def _raw(self) -> FloatArray:
         variable, source = self.question.variable, self.rows.source
         if source.kinds[variable] not in NUMBERS:
-            return large.full(self.rows.size, np.nan, np.float64)
+            return big_arrays.full(self.rows.size, np.nan, np.float64)
         if not self.rows.several:
             return source.values(variable)
         condition, parameters = self._condition()
@@ -354,7 +361,7 @@ class Cohort:
         )
         rule: PerPerson = self.rows.policy.per_person or "first"
         people = f"SELECT unit, {_PER_PERSON[rule]} AS v FROM ({rows}) GROUP BY unit"
-        values = large.full(self.rows.size, np.nan, np.float64)
+        values = big_arrays.full(self.rows.size, np.nan, np.float64)
         for batch in source.batches(
             f"SELECT unit, coalesce(v, 'NaN'::DOUBLE) AS v FROM ({people})", parameters
         ):
@@ -369,7 +376,7 @@ class Cohort:
 
     @cached_property
     def _timed(self) -> FloatArray:
-        return large.mapped(
+        return big_arrays.mapped(
             np.float64, lambda v, s: np.where(s > 0, v, np.nan), self._raw, self._known_status
         )
 
@@ -377,7 +384,7 @@ class Cohort:
         values, (people, donors) = self._own_values(), self._draws()
         if not len(people):
             return values
-        drawn = large.copied(values)
+        drawn = big_arrays.copied(values)
         drawn[people] = values[donors]
         return drawn
 

@@ -7,11 +7,11 @@ from typing import Literal
 
 import msgspec
 
-from unpooled.data.variables import Variable
-from unpooled.data.where import Kind
+from unpooled.center.data.variables import Variable
+from unpooled.center.data.where import Kind
+from unpooled.center.questions import CellMoments, CohortQuestion, LatticeQuestion, Limits, Terms
+from unpooled.center.questions.powers import GRID
 from unpooled.errors import InputError
-from unpooled.questions import CellMoments, CohortQuestion, LatticeQuestion, Limits, Terms
-from unpooled.questions.powers import GRID
 
 SMALLEST_K = 3  # no disclosure threshold in use anywhere is lower
 

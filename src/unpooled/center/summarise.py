@@ -20,26 +20,7 @@ from unpooled.center.disclosure import TooClose
 from unpooled.center.keyed_boundaries import keyed_draws, keyed_weight
 from unpooled.center.memory import Draft
 from unpooled.center.people import Cohort, RefusedQuestion
-from unpooled.errors import GateError
-from unpooled.maths.arrays import FloatArray
-from unpooled.maths.binning import Rule, buffer, coarsen, cut, place_boundaries
-from unpooled.maths.cutting import lattice_table, status_table, table_at
-from unpooled.maths.group_ranks import rank_variance, tied_people, trend_variance
-from unpooled.maths.joining import join
-from unpooled.maths.lattice import (
-    Lattice,
-    LatticeTable,
-    is_multiple,
-    nice_number,
-    usual_resolutions,
-)
-from unpooled.maths.mann_whitney import rank_statistics
-from unpooled.maths.moments import MeanSD
-from unpooled.maths.precision import round_mean, round_mean_sd, round_ranks, round_variance
-from unpooled.maths.rejoining import join_again
-from unpooled.maths.telling import dominated, rounded
-from unpooled.maths.yeo_johnson import power_moments, round_moments
-from unpooled.questions import (
+from unpooled.center.questions import (
     Aggregate,
     CellMoments,
     CellTable,
@@ -77,10 +58,28 @@ from unpooled.questions import (
     Terms,
     decode_answer,
 )
-from unpooled.questions.message import in_cells
-from unpooled.questions.powers import DIGITS, NUMBERS
-from unpooled.questions.ranks import overlap
-from unpooled.questions.survival import by_status
+from unpooled.center.questions.message import in_cells
+from unpooled.center.questions.powers import DIGITS, NUMBERS
+from unpooled.center.questions.ranks import overlap
+from unpooled.center.questions.survival import by_status
+from unpooled.errors import GateError
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.lattice.cell_moments import dominated, rounded
+from unpooled.maths.lattice.cutting import lattice_table, status_table, table_at
+from unpooled.maths.lattice.lattice import (
+    Lattice,
+    LatticeTable,
+    is_multiple,
+    nice_number,
+    usual_resolutions,
+)
+from unpooled.maths.moments import MeanSD
+from unpooled.maths.precision import round_mean, round_mean_sd, round_ranks, round_variance
+from unpooled.maths.quantiles.yeo_johnson import power_moments, round_moments
+from unpooled.maths.ranks.group_ranks import rank_variance, tied_people, trend_variance
+from unpooled.maths.ranks.mann_whitney import rank_statistics
+from unpooled.maths.tables.binning import Rule, buffer, coarsen, cut, place_boundaries
+from unpooled.maths.tables.joining import join, join_again
 
 _COARSER = (1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # times K people a cell
 _LATER, _AT_LEAST = 3.0, 5  # of a table that is not the first; and so many cells

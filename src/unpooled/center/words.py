@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from unpooled.data.where import And, Column, Comparison, Condition, Literal, columns, parse
-from unpooled.questions import CohortQuestion, OutcomeQuestion
+from unpooled.center.data.where import And, Column, Comparison, Condition, Literal, columns, parse
+from unpooled.center.questions import CohortQuestion, OutcomeQuestion
 
 Words = frozenset[str]
 
@@ -43,7 +43,7 @@ def rows_chosen(question: CohortQuestion, varies: Callable[[str], bool]) -> Word
 
     Examples
     --------
-    >>> from unpooled.questions import SizesQuestion
+    >>> from unpooled.center.questions import SizesQuestion
     >>> first = SizesQuestion(variable="crp", where="visit == 1 and sex == 'F'")
     >>> rows_chosen(first, lambda column: column in ("crp", "visit"))
     frozenset({'visit == 1'})
@@ -65,7 +65,7 @@ def uses_itself(question: CohortQuestion) -> bool:
 
     Examples
     --------
-    >>> from unpooled.questions import RanksQuestion
+    >>> from unpooled.center.questions import RanksQuestion
     >>> uses_itself(RanksQuestion(variable="crp", by="arm", where="crp < 5"))
     True
     """

@@ -6,7 +6,7 @@ from math import exp, hypot, log, log1p, sqrt
 
 import numpy as np
 
-from unpooled.maths import large
+from unpooled.maths import big_arrays
 from unpooled.maths.arrays import FloatArray, IntArray
 
 # Different values that a group must take, where some of them belong to fewer than K people: with
@@ -47,7 +47,7 @@ def squares(values: FloatArray) -> FloatArray:
     array([4., 1., 9.])
     """
     mean = values.mean()
-    found: FloatArray = large.mapped(np.float64, lambda some: np.square(some - mean), values)
+    found: FloatArray = big_arrays.mapped(np.float64, lambda some: np.square(some - mean), values)
     return found
 
 
@@ -148,7 +148,7 @@ class Rare:
 def _sharing(values: FloatArray) -> Iterator[IntArray]:
     """How many people share each value of a sorted group, some values at a time."""
     began = 0
-    for piece in large.pieces(len(values) - 1):
+    for piece in big_arrays.pieces(len(values) - 1):
         changed = values[1:][piece] != values[:-1][piece]
         ends = piece.start + 1 + np.flatnonzero(changed)
         yield np.diff(ends, prepend=began)
@@ -179,5 +179,5 @@ def telling_values(values: FloatArray, *ks: int) -> int:
         return 0
     if any(0 < people < k for k, people in rare.items()):
         return 1
-    different = 1 + large.count(np.not_equal, values[1:], values[:-1])
+    different = 1 + big_arrays.count(np.not_equal, values[1:], values[:-1])
     return min(different, SD_NEEDS)

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
-from unpooled.maths.mann_whitney import RankStatistics
 from unpooled.maths.moments import MeanSD
+from unpooled.maths.ranks.mann_whitney import RankStatistics
 
 PARTS = 20  # of a standard error: the finest unit
 _DIGIT = 1e-9  # by so little a unit may miss SE/20: 4e-5/20 is not quite 2e-6

@@ -5,12 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unpooled.maths.effect import Heterogeneity, Interval
-from unpooled.maths.heterogeneity import RandomEffects
-from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
-from unpooled.report.page import Figure, Section, stacked
-from unpooled.report.parts import Grid, Part, Sentences, parts_html
-from unpooled.report.text import count, number, p_text
+from unpooled.maths.ranks.effect import Heterogeneity, Interval
+from unpooled.maths.ranks.heterogeneity import RandomEffects
+from unpooled.maths.ranks.mann_whitney import Alternative, RankStatistics, TestResult
 from unpooled.results.interval import interval_cells, interval_dict, interval_text
 from unpooled.results.paradox import Paradox
 from unpooled.results.pooled import PooledComparison
@@ -18,6 +15,9 @@ from unpooled.results.quantiles import QuantileSummary, smooth_quantiles, table_
 from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
+from unpooled.results.report.page import Figure, Section, stacked
+from unpooled.results.report.parts import Grid, Part, Sentences, parts_html
+from unpooled.results.report.text import count, number, p_text
 from unpooled.results.reporting import write_report
 from unpooled.results.result import Result
 from unpooled.results.selection_bias import why_biased
@@ -174,7 +174,7 @@ class CompareResult(Result):
 
     def forest(self) -> "altair.TopLevelMixin":
         """The forest plot: the effect at each center, overall, and where centers differ."""
-        from unpooled.report.charts import forest
+        from unpooled.results.report.charts import forest
 
         rows = [(c.center, c.ranks.n_x + c.ranks.n_y, c.effect) for c in self.centers]
         name = "all centers" if self.reach.whole else self.reach.centers_text

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpooled.maths.moments import Welch
-from unpooled.report.page import Figure, Section
-from unpooled.report.parts import Grid, Part, Remarks, Sentences, parts_html
-from unpooled.report.text import number, p_text
 from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
+from unpooled.results.report.page import Figure, Section
+from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.results.report.text import number, p_text
 from unpooled.results.reporting import write_report
 from unpooled.results.result import Result
 
@@ -92,7 +92,7 @@ class DescribeResult(Result):
 
     def chart(self) -> "altair.TopLevelMixin":
         """Mean and SD of each group, over all centers and at each of them."""
-        from unpooled.report.charts import means
+        from unpooled.results.report.charts import means
 
         rows = [(c.center, c.group, c.n, c.mean, c.sd) for c in self.centers]
         overall = "all centers" if self.reach.whole else self.reach.centers_text

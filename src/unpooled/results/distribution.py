@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.bands import Drawing, draw, histogram_errors
-from unpooled.maths.deviation import Deviation
-from unpooled.maths.distribution import Distribution
-from unpooled.report.html import Html
-from unpooled.report.page import Figure, Section
-from unpooled.report.parts import Grid, Part, Remarks
-from unpooled.report.text import number, people_number
+from unpooled.maths.density.bands import Drawing, draw, histogram_errors
+from unpooled.maths.density.deviation import Deviation
+from unpooled.maths.density.distribution import Distribution
+from unpooled.results.report.html import Html
+from unpooled.results.report.page import Figure, Section
+from unpooled.results.report.parts import Grid, Part, Remarks
+from unpooled.results.report.text import number, people_number
 from unpooled.results.selection_bias import LEFT_OUT, refused_for_values
 from unpooled.results.table import TableResult
 
@@ -105,7 +105,7 @@ class DistributionResult(TableResult):
         """The histogram and, over it, each group's density with its band."""
         import altair
 
-        from unpooled.report.curves import density
+        from unpooled.results.report.curves import density
 
         bars: Any = TableResult.chart(self)
         shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1e-300)
@@ -116,13 +116,13 @@ class DistributionResult(TableResult):
 
     def cdf_chart(self) -> "altair.TopLevelMixin":
         """Each group's distribution function with its band."""
-        from unpooled.report.curves import cdf
+        from unpooled.results.report.curves import cdf
 
         return cdf(self._drawings(), self.record.label(self.value), self.by)
 
     def centers_chart(self) -> "altair.TopLevelMixin":
         """The centers' distributions against that of all; those that differ most, where many."""
-        from unpooled.report.curves import centers
+        from unpooled.results.report.curves import centers
 
         shown = sorted(
             self.centers, key=lambda c: 2.0 if c.deviation is None else c.deviation.p_value

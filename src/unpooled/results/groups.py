@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unpooled.maths.effect import Heterogeneity, Interval, center_effect
-from unpooled.maths.group_ranks import GroupRankStatistics, GroupTest
-from unpooled.maths.mann_whitney import Alternative, RankStatistics, TestResult
-from unpooled.report.page import Figure, Section, stacked
-from unpooled.report.parts import Grid, Part, Sentences, parts_html
-from unpooled.report.text import number, p_text
+from unpooled.maths.ranks.effect import Heterogeneity, Interval, center_effect
+from unpooled.maths.ranks.group_ranks import GroupRankStatistics, GroupTest
+from unpooled.maths.ranks.mann_whitney import Alternative, RankStatistics, TestResult
 from unpooled.results.compare import NO_TABLE, RECOMMENDED, heterogeneity_dict
 from unpooled.results.interval import interval_cells, interval_dict
 from unpooled.results.quantiles import table_quantiles
 from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
+from unpooled.results.report.page import Figure, Section, stacked
+from unpooled.results.report.parts import Grid, Part, Sentences, parts_html
+from unpooled.results.report.text import number, p_text
 from unpooled.results.reporting import write_report
 from unpooled.results.result import Result
 from unpooled.results.selection_bias import why_biased
@@ -237,7 +237,7 @@ class GroupsResult(Result):
 
     def forest(self) -> "altair.TopLevelMixin":
         """The forest plot: the effect of each pair over all centers."""
-        from unpooled.report.charts import forest
+        from unpooled.results.report.charts import forest
 
         rows = [(p.label, p.people, p.effect) for p in self.pairs if p.effect is not None]
         return forest(rows, f"probability, {self.record.label(self.value)}")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unpooled.center.approval import Decision, HeldPayload, is_waited_for
-from unpooled.questions import decode_question
+from unpooled.center.questions import decode_question
 from unpooled.results.releases import payload_sentence, question_sentence
 
 

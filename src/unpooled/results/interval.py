@@ -2,8 +2,8 @@
 
 from math import isfinite
 
-from unpooled.maths.effect import Interval
-from unpooled.report.text import number
+from unpooled.maths.ranks.effect import Interval
+from unpooled.results.report.text import number
 
 
 def interval_dict(interval: Interval) -> dict[str, float | None]:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from unpooled.maths.effect import Interval
-from unpooled.maths.simpson import is_clear, turned
-from unpooled.report.text import number
+from unpooled.maths.ranks.effect import Interval
+from unpooled.maths.ranks.simpson import is_clear, turned
+from unpooled.results.report.text import number
 
 
 @dataclass(frozen=True, slots=True)

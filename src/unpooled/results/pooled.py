@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unpooled.maths.effect import Interval
-from unpooled.maths.mann_whitney import TestResult
+from unpooled.maths.ranks.effect import Interval
+from unpooled.maths.ranks.mann_whitney import TestResult
 from unpooled.results.distribution import DistributionResult
 from unpooled.results.interval import interval_dict
 from unpooled.results.paradox import Paradox

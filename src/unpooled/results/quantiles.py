@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.cell_fit import Search, fit_cells
-from unpooled.maths.lattice import Lattice, LatticeTable
-from unpooled.maths.quantile import interpolation_quantiles, yj_table_quantiles
-from unpooled.report.html import Html
-from unpooled.report.page import Figure, Section
-from unpooled.report.parts import Grid, Part, Remarks, Sentences, parts_html
-from unpooled.report.text import count, number
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable
+from unpooled.maths.quantiles.cell_fit import Search, fit_cells
+from unpooled.maths.quantiles.quantile import interpolation_quantiles, yj_table_quantiles
 from unpooled.results.distribution import DistributionResult, GroupDistribution
 from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
+from unpooled.results.report.html import Html
+from unpooled.results.report.page import Figure, Section
+from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.results.report.text import count, number
 from unpooled.results.reporting import write_report
 from unpooled.results.result import Result
 from unpooled.results.table import TableResult
@@ -105,7 +105,7 @@ class QuantilesResult(Result):
 
     def chart(self) -> "altair.TopLevelMixin":
         """A box plot from the quantiles: box .25 to .75, whiskers to the outermost."""
-        from unpooled.report.charts import boxes
+        from unpooled.results.report.charts import boxes
 
         label = self.record.label(self.value)
         return boxes([(q.group, q.p, q.estimate) for q in self.quantiles], label, self.by)
@@ -198,7 +198,7 @@ class QuantileSummary(Result):
 
     def sections(self) -> list[Section]:
         """The parts of a report."""
-        from unpooled.report.charts import cdf
+        from unpooled.results.report.charts import cdf
 
         smooth = next((r.distribution for r in self.results if r.distribution), None)
         if smooth is not None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from unpooled.report.text import count, people_text
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
+from unpooled.results.report.text import count, people_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from unpooled.center.data.variables import Codebook
 from unpooled.center.policy import Policy
-from unpooled.coordinator import Nearest
-from unpooled.data.variables import Codebook
+from unpooled.center.questions import EVERYBODY, decode_answer
 from unpooled.errors import MessageError
-from unpooled.questions import EVERYBODY, decode_answer
 from unpooled.results.releases import Releases
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A group that a center answered as an earlier question, or without the condition."""
+
+    center: str
+    group: str
+    k: int  # the two differ by fewer people
 
 
 @dataclass(frozen=True, slots=True)

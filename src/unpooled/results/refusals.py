@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from unpooled.questions import MISSING, Reason, Refusal
+from unpooled.center.questions import MISSING, Reason, Refusal
 
 NOBODY = "no center could answer"
 TOO_LITTLE = "the centers' tables do not say where enough people are"

@@ -7,9 +7,7 @@ from typing import Any
 import msgspec
 
 from unpooled.center.ledger import Entry, Header
-from unpooled.coordinator import Received
-from unpooled.errors import MessageError
-from unpooled.questions import (
+from unpooled.center.questions import (
     AboutPeople,
     Answer,
     CatalogueQuestion,
@@ -23,9 +21,19 @@ from unpooled.questions import (
     decode_question,
     encode,
 )
-from unpooled.report.html import Html
-from unpooled.report.text import columns_text, count
+from unpooled.errors import MessageError
 from unpooled.results.data_frame import data_frame
+from unpooled.results.report.html import Html
+from unpooled.results.report.text import columns_text, count
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A release as it arrived: the question, and the very bytes."""
+
+    center: str
+    question: Question
+    payload: bytes
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from unpooled.report.html import Html
-from unpooled.report.page import Section, page, write
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence
 from unpooled.results.releases import Releases, question_sentence
+from unpooled.results.report.html import Html
+from unpooled.results.report.page import Section, page, write
 
 
 def write_report(

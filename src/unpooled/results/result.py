@@ -3,11 +3,11 @@
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from unpooled.report.html import Html
-from unpooled.report.parts import Part, Remarks, parts_html, parts_text
 from unpooled.results.data_frame import data_frame
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_remark
+from unpooled.results.report.html import Html
+from unpooled.results.report.parts import Part, Remarks, parts_html, parts_text
 
 _AT_PROMPT = 12  # rows of a table at >>>: print() shows all
 

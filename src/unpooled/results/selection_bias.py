@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from unpooled.questions import Reason
+from unpooled.center.questions import Reason
 from unpooled.results.refusals import CenterRefusal
 
 BIASED = "centers refused because of their values: the remaining centers are a biased sample"

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from unpooled.errors import InputError, MissingError, UnpooledError
 from unpooled.maths.multiplicity import benjamini_hochberg, holm
-from unpooled.report.page import Figure, Section
-from unpooled.report.parts import Grid, Part, Remarks, Sentences, parts_html
-from unpooled.report.text import count, p_text
 from unpooled.results.compare import CompareResult
 from unpooled.results.groups import GroupsResult
 from unpooled.results.interval import interval_cells, interval_dict
@@ -18,6 +15,9 @@ from unpooled.results.quantiles import QuantilesResult, QuantileSummary, estimat
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusals_of
 from unpooled.results.releases import Releases
+from unpooled.results.report.page import Figure, Section
+from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.results.report.text import count, p_text
 from unpooled.results.reporting import write_report
 from unpooled.results.result import Result
 
@@ -182,7 +182,7 @@ class SeveralComparisons(Comparisons[CompareResult]):
 
     def chart(self) -> "altair.TopLevelMixin":
         """The overall effect of each variable."""
-        from unpooled.report.charts import forest
+        from unpooled.results.report.charts import forest
 
         rows = [
             (r.value, sum(c.ranks.n_x + c.ranks.n_y for c in r.centers), r.effect)

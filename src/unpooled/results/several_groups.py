@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from unpooled.report.text import number
 from unpooled.results.compare import CompareResult
 from unpooled.results.groups import GroupsResult
+from unpooled.results.report.text import number
 from unpooled.results.several import REACH, Comparisons, Outcome, SeveralComparisons, reach_cells
 
 if TYPE_CHECKING:

@@ -5,16 +5,16 @@ from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unpooled.maths.effect import Heterogeneity, Interval
-from unpooled.maths.follow_up import FollowUp
-from unpooled.maths.log_rank import LogRank
-from unpooled.maths.survival import SurvivalCurve
-from unpooled.report.page import Figure, Section
-from unpooled.report.parts import Grid, Part, Remarks, Sentences, parts_html
-from unpooled.report.text import count, number, p_text
+from unpooled.maths.ranks.effect import Heterogeneity, Interval
+from unpooled.maths.survival.follow_up import FollowUp
+from unpooled.maths.survival.kaplan_meier import SurvivalCurve
+from unpooled.maths.survival.log_rank import LogRank
 from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
+from unpooled.results.report.page import Figure, Section
+from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.results.report.text import count, number, p_text
 from unpooled.results.reporting import write_report
 from unpooled.results.result import Result
 
@@ -175,7 +175,7 @@ class SurvivalResult(Result):
 
     def chart(self) -> "altair.TopLevelMixin":
         """The Kaplan-Meier chart: steps, bands, and the numbers at risk below."""
-        from unpooled.report.survival_chart import kaplan_meier_chart
+        from unpooled.results.report.survival_chart import kaplan_meier_chart
 
         curves = [(arm.group, arm.followed, arm.curve) for arm in self.arms]
         return kaplan_meier_chart(curves, self.record.label(self.time), self.by)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unpooled.maths.alike import Alike, CenterPools, alike, bounds
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.table import Table
-from unpooled.report.page import Figure, Section
-from unpooled.report.parts import Grid, Part, parts_html
-from unpooled.report.text import count, number, people_number
+from unpooled.maths.tables.table import Table
+from unpooled.maths.tables.test_counts import Alike, CenterPools, alike, bounds
 from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
+from unpooled.results.report.page import Figure, Section
+from unpooled.results.report.parts import Grid, Part, parts_html
+from unpooled.results.report.text import count, number, people_number
 from unpooled.results.reporting import write_report
 from unpooled.results.result import Result
 
@@ -98,14 +98,14 @@ class TableResult(Result):
 
     def chart(self) -> "altair.TopLevelMixin":
         """The histogram, with the true widths of the bins and the groups overlaid."""
-        from unpooled.report.charts import histogram
+        from unpooled.results.report.charts import histogram
 
         label = self.record.label(self.value)
         return histogram(self.edges, self.counts, self.groups, label, self.by)
 
     def sections(self) -> list[Section]:
         """The parts of a report."""
-        from unpooled.report.charts import cdf
+        from unpooled.results.report.charts import cdf
 
         label = self.record.label(self.value)
         figures = [

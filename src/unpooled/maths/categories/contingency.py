@@ -14,8 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, read_only
-from unpooled.maths.effect import normal_quantile
-from unpooled.maths.mann_whitney import Alternative, TestResult, log_chi2_survival, normal_test
+from unpooled.maths.ranks.effect import normal_quantile
+from unpooled.maths.ranks.mann_whitney import (
+    Alternative,
+    TestResult,
+    log_chi2_survival,
+    normal_test,
+)
 
 _MOST_WORK = 5_000_000  # ways to fill half a table that an exact test tries: some seconds
 _AT_ONCE = 500_000  # of them held at once

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.categories.contingency import Chi2Test, score_sum
 from unpooled.maths.categories.mahalanobis import squared_distance
-from unpooled.maths.effect import Heterogeneity, Interval, normal_quantile
-from unpooled.maths.mann_whitney import (
+from unpooled.maths.ranks.effect import Heterogeneity, Interval, normal_quantile
+from unpooled.maths.ranks.mann_whitney import (
     Alternative,
     TestResult,
     log_chi2_survival,

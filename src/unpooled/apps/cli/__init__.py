@@ -1,0 +1,77 @@
+"""The command line: each command opens the library, calls it, and prints."""
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unpooled import __version__
+from unpooled.apps.cli.analyses import compare, describe, quantiles, table
+from unpooled.apps.cli.ledger import ledger_app
+from unpooled.apps.cli.network import center_app, federation_app
+from unpooled.apps.cli.several import SeveralCommand
+from unpooled.apps.cli.survival import survival
+from unpooled.errors import InputError, UnpooledError
+
+app = typer.Typer(
+    name="unpooled",
+    help="Statistics across hospitals without pooling the data: no number leaves a center that "
+    "speaks for fewer than K people.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # its help page costs more than all else that --help loads
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (table, describe, compare, quantiles, survival):
+    app.command(cls=SeveralCommand)(command)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("unpooled-demo"),
+) -> None:
+    """Five synthetic hospitals, the main job, and everything that left them."""
+    from unpooled.apps.demo import run_demo
+
+    run_demo(out, print)
+
+
+for entry in entry_points(group="unpooled.commands"):  # of packages such as unpooled-study
+    loaded = entry.load()
+    if isinstance(loaded, typer.Typer):
+        app.add_typer(loaded, name=entry.name)
+    else:
+        app.command(entry.name, cls=SeveralCommand)(loaded)
+app.add_typer(ledger_app, name="ledger")
+app.add_typer(center_app, name="center")
+app.add_typer(federation_app, name="federation")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"unpooled {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of all commands."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; errors that unpooled knows are told in one paragraph."""
+    try:
+        app(sys.argv[1:] if arguments is None else list(arguments))
+    except UnpooledError as error:
+        print(f"unpooled: {error}", file=sys.stderr)
+        raise SystemExit(2 if isinstance(error, InputError) else 1) from None
+    except OSError as error:
+        print(f"unpooled: {error.filename}: {error.strerror}", file=sys.stderr)
+        raise SystemExit(1) from None

@@ -1,0 +1,291 @@
+"""What every question and every answer has in common, and what an aggregate must be able to say."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import isfinite
+from typing import ClassVar, Literal, Protocol
+
+import msgspec
+import numpy as np
+
+from unpooled.center.data.variables import Variable
+from unpooled.errors import GateError
+from unpooled.maths import big_arrays
+from unpooled.maths.arrays import BoolArray, FloatArray, Places
+from unpooled.maths.lattice.cell_moments import dominated
+
+Limits = Literal["open", "natural", "buffer"]
+CellMoments = Literal["none", "tails", "all"]  # which cells tell mean and SD
+EVERYBODY = "all"  # the one group of a question without `by`
+MOST_GROUPS = 1000  # that a question may name: each costs time, whoever is in it
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A frozen message; unknown fields are an error."""
+
+
+class CohortQuestion(Message, frozen=True):
+    """A question about one variable of some people, in groups."""
+
+    variable: str
+    by: str | None = None
+    groups: tuple[str, ...] | None = None  # None: every group with at least K people
+    cuts: tuple[float, ...] | None = None  # where `by`, a number, is cut into bands
+    where: str | None = None
+
+    @property
+    def has_meaning(self) -> bool:
+        """Whether it can have an answer at any center."""
+        groups, cuts = self.groups, self.cuts
+        if len(groups or ()) > MOST_GROUPS or len(set(groups or ())) != len(groups or ()):
+            return False
+        if cuts is None:
+            return True
+        ascending = all(a < b for a, b in pairwise(cuts))
+        return self.by is not None and bool(cuts) and ascending and all(map(isfinite, cuts))
+
+    def needs(self, k: int) -> int:
+        """How many people a group must have."""
+        return k
+
+
+class OutcomeQuestion(CohortQuestion, frozen=True, kw_only=True):
+    """A question about times to an event; `variable` is the time."""
+
+    event: str  # the column that says who had the event
+    event_is: str | None = None  # the value that means it; None: as usual, such as 1 of 0/1
+
+    @property
+    def has_meaning(self) -> bool:
+        """The event is another column than the time."""
+        return super().has_meaning and self.event != self.variable and self.groups != ()
+
+
+def bands(cuts: Sequence[float]) -> tuple[str, ...]:
+    """What the bands of a number are called.
+
+    Examples
+    --------
+    >>> bands((50, 65.5))
+    ('under 50', '50 to under 65.5', '65.5 and over')
+    """
+    inner = [f"{low:g} to under {high:g}" for low, high in pairwise(cuts)]
+    return (f"under {cuts[0]:g}", *inner, f"{cuts[-1]:g} and over")
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosure:
+    """What an answer tells of whom: a part per person, 0 where nothing is told of them.
+
+    Attributes
+    ----------
+    part
+        For each person of the center the number of their part, from 1.
+    counts
+        For each part how many people the answer says it has; None where it does not say.
+    numbers
+        Variable → how many numbers of its values each part tells: 1 for the count alone, 3 with
+        mean and SD. Empty where words alone, and nobody's value, decided who is in which part.
+    edges
+        Where a table of the first of these variables is cut, for the tables that come later.
+    """
+
+    part: Places
+    counts: tuple[int | None, ...]
+    numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    edges: tuple[float, ...] = ()
+
+    def check(self) -> None:
+        """Raise GateError where a count that is said is not that of the people declared."""
+        sizes = big_arrays.frequencies(self.part, len(self.counts) + 1)[1:].tolist()
+        if len(sizes) > len(self.counts) or any(
+            count is not None and count != size
+            for count, size in zip(self.counts, sizes, strict=False)
+        ):
+            raise GateError("a count must be that of the people whom it is declared to describe")
+
+
+class People(Protocol):
+    """The people of a question, as its center knows them."""
+
+    k: int
+
+    def members(self, group: str) -> BoolArray:
+        """Who belongs to a group, by words alone."""
+        ...
+
+    def counted(self, group: str) -> BoolArray:
+        """Who counts as having a value: all but the missing ones where these are K or more."""
+        ...
+
+    def value(self) -> FloatArray:
+        """Each person's value; who counts without one has a draw from the others of the group."""
+        ...
+
+    def cells(self, group: str, edges: tuple[float, ...]) -> Places:
+        """In which cell (edges[b−1], edges[b]], from 0, the value of each who counts lies."""
+        ...
+
+    def status(self) -> Places:
+        """Of an outcome: 1 for who had the event, 2 for who had not, 0 where it is not known."""
+        ...
+
+
+def whole(
+    people: People, group: str, variable: str, n: int, missing: int | None, numbers: int = 1
+) -> Iterator[Disclosure]:
+    """A group that is counted, with so many numbers of its values, beside those without one.
+
+    Numbers as many as there are different values say how many people have each; so does the mean of
+    three, with the unit that it is rounded to.
+    """
+    counted = people.counted(group)
+    if numbers > 1:
+        different = _different(people.value(), counted, max(numbers, _DECODED))
+        if different is not None:
+            numbers = 1
+            yield _by_value(people, counted, variable, different)
+    members = people.members(group)
+    part = big_arrays.mapped(
+        np.int32, lambda who, has: who + (who & ~has).astype(int), members, counted
+    )
+    if part.max(initial=1) < 2:
+        if missing:
+            raise GateError("an answer must not tell how many lack a value where they are few")
+        yield Disclosure(part, (n,), {variable: (numbers,)})
+    else:
+        yield Disclosure(part, (n, missing), {variable: (numbers, 1)})
+
+
+def check_mean(people: People, group: str) -> None:
+    """Raise GateError where one person's value decides the mean of a group; ranks have none."""
+    if dominated(people.value()[people.counted(group)]):
+        raise GateError("a mean must not be that of one person")
+
+
+def _different(values: FloatArray, among: BoolArray, most: int) -> FloatArray | None:
+    """The different values of some people, if there are no more than so many."""
+    found = np.zeros(0)
+    for piece in big_arrays.pieces(len(values)):
+        found = np.union1d(found, values[piece][among[piece]])
+        if len(found) > most:
+            return None
+    return found
+
+
+def _by_value(
+    people: People, counted: BoolArray, variable: str, different: FloatArray
+) -> Disclosure:
+    """Who has which of a few values; how many these are is not said in so many words."""
+    part = np.zeros(len(counted), dtype=np.int32)
+    part[counted] = np.searchsorted(different, people.value()[counted]) + 1
+    none = (None,) * len(different)
+    return Disclosure(part, none, {variable: (1,) * len(different)})
+
+
+def in_cells(
+    people: People,
+    group: str,
+    variable: str,
+    edges: Sequence[float],
+    counts: Sequence[int],
+    numbers: Sequence[int] | None = None,
+) -> Disclosure:
+    """A group that is told by the cells (edges[b−1], edges[b]] of a table."""
+    counted = people.counted(group)
+    cells, members = people.cells(group, tuple(edges)), people.members(group)
+    part, start = big_arrays.full(len(counted), 0, np.int32), 0
+    for piece in big_arrays.pieces(len(counted)):
+        has, own = counted[piece], part[piece]
+        end = start + int(np.count_nonzero(has))
+        own[has] = cells[start:end] + 1
+        own[members[piece] & ~has] = len(counts) + 1
+        start = end
+    each = tuple(numbers or (1,) * len(counts))
+    if part.max(initial=0) <= len(counts):
+        return Disclosure(part, tuple(counts), {variable: each}, tuple(edges))
+    return Disclosure(part, (*counts, None), {variable: (*each, 1)}, tuple(edges))
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a center's policy and codebook say about the answer to one question."""
+
+    k: int
+    zeros: bool  # whether "nobody" may be said of a cell
+    limits: tuple[Limits, ...]  # the outer limits that a table may have
+    moments: CellMoments
+    lambdas: tuple[float, ...]  # of moments of the Yeo-Johnson transform; mostly none
+    declared: Variable
+
+    def check_people(self, *counts: int) -> None:
+        """A statistic is of at least K people."""
+        if min(counts, default=self.k) < self.k:
+            raise GateError(f"a statistic must describe at least {self.k} people")
+
+    def check_cells(self, *counts: int) -> None:
+        """A cell has nobody or at least K people."""
+        for count in counts:
+            if count < 0 or (count < self.k and (count > 0 or not self.zeros)):
+                raise GateError(f"a cell must describe 0 or at least {self.k} people")
+
+
+_DECODED = 3  # of so few different values a mean may tell who has each
+_MUST = ("labels", "tells", "limits", "sentence")
+
+
+class Aggregate(Message, frozen=True):
+    """The numbers of an answer. A kind that cannot say what it tells cannot be made.
+
+    Each kind says which groups it names, whom it tells what, what it alone must keep to, and what
+    a steward reads of it. The gate asks for all four and knows none of the kinds.
+    """
+
+    kinds: ClassVar[list[type["Aggregate"]]] = []
+
+    def __init_subclass__(cls) -> None:
+        lacking = [name for name in _MUST if name not in vars(cls)]
+        if lacking:
+            raise TypeError(f"{cls.__name__} must say its {', '.join(lacking)}")
+        Aggregate.kinds.append(cls)
+
+    @abstractmethod
+    def labels(self) -> Sequence[str]:
+        """Every group that is named."""
+
+    @abstractmethod
+    def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
+        """What it tells of whom, beside who belongs to the groups that it names."""
+
+    @abstractmethod
+    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+        """Raise GateError unless it keeps to what it alone must keep to."""
+
+    @abstractmethod
+    def sentence(self) -> str:
+        """What a steward reads."""
+
+
+def ascending(edges: Sequence[float]) -> None:
+    """Raise GateError unless edges are finite and ascend."""
+    if not all(map(isfinite, edges)) or any(a >= b for a, b in pairwise(edges)):
+        raise GateError("edges must be finite and ascend")
+
+
+def asked_about(question: CohortQuestion) -> str:
+    """What a question is about, in words."""
+    parts = [question.variable]
+    if question.by is not None:
+        parts.append(f"by {question.by}")
+    if question.cuts is not None:
+        parts.append(f"cut at {', '.join(f'{cut:g}' for cut in question.cuts)}")
+    if question.where is not None:
+        parts.append(f"where {question.where}")
+    return " ".join(parts)
+
+
+def in_words(number: float | None) -> str:
+    """A number as a steward reads it."""
+    return "–" if number is None else f"{number:.4g}"

@@ -1,0 +1,139 @@
+"""How long people are followed up until an event: tables of times by status."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from unpooled.center.questions.lattice import CellTable, check_facts
+from unpooled.center.questions.message import (
+    Aggregate,
+    CohortQuestion,
+    Disclosure,
+    Message,
+    OutcomeQuestion,
+    People,
+    Terms,
+)
+from unpooled.errors import GateError
+
+EVENT, CENSORED = 1, 2  # statuses
+
+
+class SurvivalQuestion(OutcomeQuestion, frozen=True, tag="survival", tag_field="ask", kw_only=True):
+    """Tables of each group's event times and censoring times, cut at a public horizon."""
+
+    horizon: float
+
+    @property
+    def has_meaning(self) -> bool:
+        """The horizon is positive and finite."""
+        return super().has_meaning and 0 < self.horizon < float("inf")
+
+
+class GroupStatuses(Message, frozen=True):
+    """One group's follow-up: tables of those with the event and of the censored, or of all.
+
+    Where fewer than K people have one of the two statuses, or nobody where that may not be told,
+    neither is: `either` then describes all of them, and `below` says which status it was.
+    A table is None where nobody has the status.
+    """
+
+    group: str
+    events: CellTable | None
+    censored: CellTable | None
+    either: CellTable | None
+    below: Literal["events", "censored", "both"] | None
+
+    def tables(self) -> tuple[tuple[int, CellTable], ...]:
+        """Each table and its status; 0 is either."""
+        some = ((EVENT, self.events), (CENSORED, self.censored), (0, self.either))
+        return tuple((status, table) for status, table in some if table is not None)
+
+
+class SurvivalTables(Aggregate, frozen=True, tag="survival", tag_field="say"):
+    """Each group's follow-up on one lattice; `scale` and `resolution` as in `LatticeTables`.
+
+    Times begin at 0 and end at the question's horizon, which closes the last cell.
+    """
+
+    scale: float
+    groups: tuple[GroupStatuses, ...]
+    resolution: float | None = None
+
+    def labels(self) -> Sequence[str]:
+        """Every group that is named."""
+        return [group.group for group in self.groups]
+
+    def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
+        """Up to three numbers of each group, status and cell."""
+        assert isinstance(question, SurvivalQuestion)  # the gate looked
+        for said in self.groups:
+            yield by_status(said, question, people)
+
+    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+        """Both statuses of a group have K people, or neither is told."""
+        assert isinstance(question, SurvivalQuestion)  # the gate looked
+        check_facts(self.scale, self.resolution, terms.declared, question.horizon)
+        lattice = terms.declared.follow_up_lattice(self.scale, question.horizon, self.resolution)
+        for group in self.groups:
+            _check_statuses(group, terms.zeros and question.where is None)
+            for _, table in group.tables():
+                table.check(lattice, terms.moments, terms.k, terms.k)
+            people = sum(sum(table.counts) for _, table in group.tables())
+            terms.check_people(people)
+            if group.below == "both" and people > 2 * (terms.k - 1):
+                raise GateError(f"both statuses cannot have fewer than {terms.k} of so many people")
+
+    def sentence(self) -> str:
+        """What a steward reads."""
+        return ", ".join(map(_sentence, self.groups))
+
+
+def _sentence(group: GroupStatuses) -> str:
+    events, censored, either = (
+        0 if table is None else sum(table.counts)
+        for table in (group.events, group.censored, group.either)
+    )
+    if group.below is None:
+        return f"{group.group} {events} events, {censored} censored"
+    few = {"both": "either status"}.get(group.below, group.below)
+    return f"{group.group} {either} people, fewer than K {few}"
+
+
+def _check_statuses(group: GroupStatuses, zeros: bool) -> None:
+    by_status = [table for table in (group.events, group.censored) if table is not None]
+    if group.below is None:
+        if group.either is not None or not by_status:
+            raise GateError("both statuses must be told, or neither")
+        if len(by_status) < 2 and not zeros:
+            raise GateError("that nobody has a status must not be told")
+    elif by_status or group.either is None:
+        raise GateError("where a status has too few people, neither is told")
+
+
+def by_status(said: GroupStatuses, question: SurvivalQuestion, people: People) -> Disclosure:
+    """One group by status and cell; who has no status or no time is a part that is not told."""
+    members, status = people.members(said.group), people.status()
+    times, late = people.value(), people.value() > question.horizon
+    part, first = np.zeros(len(members), dtype=np.int32), 0
+    counts: list[int | None] = []
+    numbers: list[int] = []
+    for wanted, table in said.tables():
+        seen = members & (status > 0) & ~np.isnan(times)
+        if wanted:
+            had = (status == EVENT) & ~late
+            seen &= had if wanted == EVENT else ~had
+        cut = np.minimum(times[seen], question.horizon)
+        part[seen] = first + np.searchsorted(np.array(table.edges), cut) + 1
+        first += len(table.counts)
+        counts += table.counts
+        numbers += table.numbers()
+    rest = members & (part == 0)
+    if rest.any():
+        part[rest] = first + 1
+        counts.append(None)
+        numbers.append(1)
+    each = {question.variable: tuple(numbers), question.event: (1,) * len(numbers)}
+    edges = sorted({edge for _, table in said.tables() for edge in table.edges})
+    return Disclosure(part, tuple(counts), each, tuple(edges))

@@ -1,0 +1,468 @@
+"""The federation: what the analyst holds."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, get_args, overload
+
+from unpooled.analyses.conversation import Conversation, Coordinator, Link
+from unpooled.analyses.describe import run_describe
+from unpooled.analyses.distribution import run_distribution
+from unpooled.analyses.groups import run_comparison
+from unpooled.analyses.quantiles import run_quantiles
+from unpooled.analyses.request import Request, check_codebook_name, stop_at_missing
+from unpooled.analyses.survival import OutcomeRequest, run_survival
+from unpooled.analyses.table import run_table
+from unpooled.center.data.sources import open_source
+from unpooled.center.data.variables import Codebook, Variable, check_codebook
+from unpooled.center.policy import PerPerson, Policy
+from unpooled.center.questions import Limits
+from unpooled.errors import InputError
+from unpooled.federation.local import name_by_file, open_link
+from unpooled.maths.ranks.mann_whitney import Alternative
+from unpooled.results.compare import CompareResult
+from unpooled.results.describe import DescribeResult
+from unpooled.results.groups import GroupsResult
+from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
+from unpooled.results.record import Record
+from unpooled.results.releases import Releases
+from unpooled.results.several import SeveralComparisons, SeveralQuantiles, each
+from unpooled.results.several_groups import SeveralGroups, several_comparisons
+from unpooled.results.survival import SurvivalResult
+from unpooled.results.table import TableResult
+
+OnMissing = Literal["stop", "exclude"]
+
+
+class Federation:
+    """Centers that can be asked together.
+
+    Examples
+    --------
+    >>> import polars
+    >>> frame = polars.DataFrame({"los": range(90), "hospital": ["Haifa"] * 50 + ["Bern"] * 40})
+    >>> fed = Federation.split(frame, center="hospital", k=10)
+    >>> fed.describe("los").to_dict()["groups"][0]["mean"]  # 44.5, rounded at each center
+    44.44444444444444
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        variables: Codebook | None = None,
+        seed: int | None = None,
+        policy: Policy | None = None,
+        on_missing: OnMissing = "exclude",
+    ) -> None:
+        self._coordinator = Coordinator(link, stop_at_missing if on_missing == "stop" else None)
+        self._policy = policy
+        self._variables = check_codebook(variables)
+        self._seed = seed
+        self._looked_up: set[str] = set()  # in the codebook
+
+    @classmethod
+    def local(
+        cls,
+        centers: Mapping[str, object] | Iterable[str | Path],
+        *,
+        k: int = 10,
+        variables: Codebook | None = None,
+        person: str | None = None,
+        per_person: PerPerson | None = None,
+        policy: Policy | None = None,
+        ledger: str | Path | None = None,
+        seed: int | None = None,
+    ) -> "Federation":
+        """A federation in this process, every center behind its own gate.
+
+        Parameters
+        ----------
+        centers
+            Frames or paths by name; or paths alone, each center named after its file.
+        k
+            Every released number speaks for at least this many people.
+        variables
+            What is public about variables (see `Variable`).
+        person, per_person
+            The column that names the person a row belongs to, and how several rows of one
+            person become one value: "mean", "first" or "max".
+        policy
+            A whole policy, instead of `k`, `person` and `per_person`.
+        ledger
+            A folder for each center's ledger and key; in memory without it.
+        seed
+            Makes the boundaries the same every time, for demonstrations and tests.
+        """
+        data = dict(centers) if isinstance(centers, Mapping) else name_by_file(centers)
+        sources = {name: open_source(rows) for name, rows in data.items()}
+        chosen = _policy(policy, k, person, per_person)
+        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
+
+    @classmethod
+    def split(
+        cls,
+        data: object,
+        center: str,
+        *,
+        k: int = 10,
+        variables: Codebook | None = None,
+        person: str | None = None,
+        per_person: PerPerson | None = None,
+        policy: Policy | None = None,
+        ledger: str | Path | None = None,
+        seed: int | None = None,
+    ) -> "Federation":
+        """A federation from one frame or file with a column that names the center.
+
+        The other parameters are those of `local`.
+        """
+        sources = open_source(data).split(center)
+        chosen = _policy(policy, k, person, per_person)
+        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
+
+    @classmethod
+    def connect(
+        cls,
+        path: str | Path,
+        *,
+        variables: Codebook | None = None,
+        timeout: float = 60.0,
+        on_missing: OnMissing = "stop",
+        progress: Callable[[str], None] | None = None,
+    ) -> "Federation":
+        """The federation of a `federation.toml`: real centers, over the network.
+
+        Parameters
+        ----------
+        path
+            The file; the analyst's kit lies beside it, in `kits`, or where its `kit` says.
+        variables
+            What is public about variables (see `Variable`).
+        timeout
+            How many seconds a center may take for an answer; after that it is named as missing.
+        on_missing
+            What to do about a center that is down, late, answers nonsense, or whose steward
+            refuses: "stop" raises a `MissingError` with its name, "exclude" goes on without it
+            and says so in the result's `refusals`.
+        progress
+            Called with a line to show, such as whose steward is waited for.
+        """
+        from unpooled.federation.network import connect
+
+        if on_missing not in get_args(OnMissing):
+            raise InputError(f"on_missing must be 'stop' or 'exclude', got {on_missing!r}")
+        return cls(connect(path, timeout, progress), variables, on_missing=on_missing)
+
+    def close(self) -> None:
+        """Let go of ledgers and network; a federation can also be used in a `with`."""
+        self._coordinator.close()
+
+    def __enter__(self) -> "Federation":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def centers(self) -> tuple[str, ...]:
+        """The names of the centers."""
+        return self._coordinator.link.centers
+
+    @property
+    def releases(self) -> Releases:
+        """All that has left the centers so far."""
+        return Releases(tuple(self._coordinator.received))
+
+    def table(
+        self,
+        value: str,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        cuts: Sequence[float] | float | None = None,
+        method: str = "chain",
+        max_bins: int | None = None,
+        limits: Limits = "open",
+    ) -> TableResult:
+        """A K-anonymous table of a variable, over all centers.
+
+        Parameters
+        ----------
+        value, by, groups, where
+            The variable; the one that says who belongs to which group; which groups (all);
+            which people, such as "age >= 65 and sex == 'F'".
+        cuts
+            Where `by`, a number, is cut into bands: `by="age", cuts=(40, 65)` has the groups
+            "under 40", "40 to under 65" and "65 and over".
+        method
+            "chain": the largest center first, the others join one by one. "parallel": all centers
+            at once; a smooth distribution with bands, and a histogram whose counts are estimates.
+        max_bins
+            At most so many bins; without it, as many as K allows.
+        limits
+            Outer limits of the chain: "open" (infinite), "natural" (as declared) or "buffer"
+            (where allowed); "parallel" uses the declared ones.
+        """
+        if method not in ("chain", "parallel"):
+            raise InputError(f"method must be 'chain' or 'parallel', got {method!r}")
+        if limits not in ("open", "natural", "buffer"):
+            raise InputError(f"limits must be 'open', 'natural' or 'buffer', got {limits!r}")
+        if method == "parallel" and limits != "open":
+            raise InputError(
+                f"limits are for method 'chain', got {limits!r} with 'parallel', which keeps to "
+                "the declared limits anyway"
+            )
+        conversation = self._coordinator.converse()
+        request = self._request(conversation, value, by, groups, where, cuts)
+        if method == "parallel":
+            smooth = run_distribution(conversation, request, self._declared(value), max_bins)
+            return replace(smooth, record=self._record(conversation))
+        result = run_table(conversation, request, max_bins, limits)
+        return replace(result, record=self._record(conversation))
+
+    def describe(
+        self,
+        value: str,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        cuts: Sequence[float] | float | None = None,
+    ) -> DescribeResult:
+        """n, missing, mean and SD per group; Welch's t-test where there are two groups.
+
+        The parameters are those of `table`.
+        """
+        conversation = self._coordinator.converse()
+        request = self._request(conversation, value, by, groups, where, cuts)
+        result = run_describe(conversation, request)
+        return replace(result, record=self._record(conversation))
+
+    @overload
+    def compare(
+        self,
+        value: str,
+        by: str | None = None,
+        *,
+        groups: Sequence[object],
+        ordered: Literal[True],
+        where: str | None = None,
+        cuts: Sequence[float] | float | None = None,
+        alternative: Alternative = "two-sided",
+        method: str | Sequence[str] = "weighted",
+        max_bins: int | None = None,
+    ) -> GroupsResult: ...
+
+    @overload
+    def compare(
+        self,
+        value: str,
+        by: str | None = None,
+        *,
+        groups: tuple[object, object],
+        ordered: Literal[False] = False,
+        where: str | None = None,
+        cuts: Sequence[float] | float | None = None,
+        alternative: Alternative = "two-sided",
+        method: str | Sequence[str] = "weighted",
+        max_bins: int | None = None,
+    ) -> CompareResult: ...
+
+    @overload
+    def compare(
+        self,
+        value: str | list[str] | tuple[str, ...],
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        ordered: bool = False,
+        where: str | None = None,
+        cuts: Sequence[float] | float | None = None,
+        alternative: Alternative = "two-sided",
+        method: str | Sequence[str] = "weighted",
+        max_bins: int | None = None,
+    ) -> Any: ...  # how many groups and variables there are decides
+
+    def compare(
+        self,
+        value: str | list[str] | tuple[str, ...],
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        ordered: bool = False,
+        where: str | None = None,
+        cuts: Sequence[float] | float | None = None,
+        alternative: Alternative = "two-sided",
+        method: str | Sequence[str] = "weighted",
+        max_bins: int | None = None,
+    ) -> CompareResult | GroupsResult | SeveralComparisons | SeveralGroups:
+        """Does a variable differ between groups? Federated rank tests.
+
+        Two groups are compared by Mann-Whitney tests (`CompareResult`), three or more by
+        Kruskal and Wallis's and then every pair (`GroupsResult`), ordered ones by Jonckheere
+        and Terpstra's trend test instead.
+
+        Parameters
+        ----------
+        value
+            A variable, or several: then one row a variable, with Holm's and
+            Benjamini-Hochberg's adjusted p-values.
+        by, groups, where, cuts, max_bins
+            As for `table`; of two groups, x is groups[0], y is groups[1].
+        ordered
+            Whether `groups` are given from the lowest to the highest.
+        alternative
+            "two-sided"; "greater": y is larger, or values rise with the order; "less".
+        method
+            "weighted" (recommended), "sum", "fisher", "table", "parallel" (two groups, as if
+            pooled), several of them, or "all".
+        """
+
+        settled = groups  # of several variables, the first one settles which groups all have
+
+        def run(variable: str) -> CompareResult | GroupsResult:
+            nonlocal settled
+            conversation = self._coordinator.converse()
+            request = self._request(conversation, variable, by, settled, where, cuts)
+            shape, declared = (max_bins, self._limits(variable)), self._declared(variable)
+            asked = request, ordered, alternative, method, shape, declared
+            result = run_comparison(conversation, *asked)
+            settled = result.groups
+            return _recorded(result, self._record(conversation))
+
+        if isinstance(value, list | tuple):
+            return several_comparisons(each(value, run))
+        return run(value)
+
+    def quantiles(
+        self,
+        value: str | list[str] | tuple[str, ...],
+        p: Sequence[float] | float = DEFAULT_P,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        cuts: Sequence[float] | float | None = None,
+        method: str | Sequence[str] = "parallel",
+    ) -> QuantilesResult | QuantileSummary | SeveralQuantiles:
+        """Quantiles of a variable (or several), by group.
+
+        Parameters
+        ----------
+        value, by, groups, where, cuts
+            As for `table`.
+        p
+            Which quantiles, each in (0, 1).
+        method
+            "parallel" (one round, with 95 % intervals); "yj-likelihood" and "yj-grid" (the paper's
+            fits, to the cells of the same round); the paper's "yj-table" and "interpolation" (one
+            pass); several, side by side; or "all". "paper-grid" is the paper's own method, by name,
+            of centers whose policy has `paper_iteration`.
+        """
+
+        def run(variable: str) -> QuantilesResult | QuantileSummary:
+            conversation = self._coordinator.converse()
+            request = self._request(conversation, variable, by, groups, where, cuts)
+            public = self._limits(variable), self._declared(variable)
+            summary = run_quantiles(conversation, request, p, method, *public)
+            record = self._record(conversation)
+            results = tuple(_recorded_quantiles(result, record) for result in summary.results)
+            return results[0] if len(results) == 1 else QuantileSummary(results)
+
+        return SeveralQuantiles(each(value, run)) if isinstance(value, list | tuple) else run(value)
+
+    def survival(
+        self,
+        time: str,
+        event: str,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        cuts: Sequence[float] | float | None = None,
+        event_is: object = None,
+        horizon: float | None = None,
+        entry: str | None = None,
+    ) -> SurvivalResult:
+        """Survival curves, by group: Kaplan-Meier, log-rank and the hazard ratio.
+
+        Parameters
+        ----------
+        time, event
+            The variable that holds each person's time, and the one that says who had the event
+            at that time: 1 of 0/1, 2 of 1/2, True, yes or T.
+        by, groups, where, cuts
+            As for `table`; hazard ratios are those of the other groups to the first.
+        event_is
+            The value of `event` that means the event, where it is coded otherwise.
+        horizon
+            How far to look; follow-up beyond it is cut there. Without it, the declared upper
+            limit of `time`, or a round number that the centers agree on.
+        entry
+            Not possible: everybody is taken to be followed up from time 0 on.
+        """
+        conversation = self._coordinator.converse()
+        request = self._request(conversation, time, by, groups, where, cuts)
+        asked = OutcomeRequest.of(request, event, event_is, horizon, entry)
+        result = run_survival(conversation, asked, self._declared(time))
+        return replace(result, record=self._record(conversation))
+
+    def _request(
+        self,
+        conversation: Conversation,
+        value: str,
+        by: str | None,
+        groups: Sequence[object] | None,
+        where: str | None,
+        cuts: Sequence[float] | float | None,
+    ) -> Request:
+        """What is asked for, checked; over the network also beside the codebook.
+
+        In one process the codebook was checked when the centers were opened.
+        """
+        request = Request.of(value, by, groups, where, cuts)
+        if self._policy is None and value not in self._looked_up:
+            check_codebook_name(conversation, value, self._variables)
+            self._looked_up.add(value)
+        return request
+
+    def _limits(self, variable: str) -> Limits:
+        """Natural outer limits where some are declared and allowed, else open ones."""
+        declared = self._declared(variable)
+        known = declared.lower is not None or declared.upper is not None
+        allowed = self._policy is None or "natural" in self._policy.limits
+        return "natural" if known and allowed else "open"
+
+    def _declared(self, variable: str) -> Variable:
+        return self._variables.get(variable, Variable())
+
+    def _record(self, conversation: Conversation) -> Record:
+        """What was asked and answered in one conversation."""
+        left = Releases(tuple(conversation.received))
+        about = self._variables, self._seed, self._policy
+        return Record(self.centers, left, *about, tuple(conversation.nearest))
+
+
+def _recorded(result: CompareResult | GroupsResult, record: Record) -> CompareResult | GroupsResult:
+    table = None if result.table is None else replace(result.table, record=record)
+    if isinstance(result, GroupsResult):
+        return replace(result, table=table, record=record)
+    pooled = None if result.pooled is None else result.pooled.recorded(record)
+    return replace(result, table=table, pooled=pooled, record=record)
+
+
+def _recorded_quantiles(result: QuantilesResult, record: Record) -> QuantilesResult:
+    smooth = result.distribution
+    told = None if smooth is None else replace(smooth, record=record)
+    return replace(result, record=record, distribution=told)
+
+
+def _policy(
+    policy: Policy | None, k: int, person: str | None, per_person: PerPerson | None
+) -> Policy:
+    if policy is None:
+        return Policy(k=k, person=person, per_person=per_person, ad_hoc="free")
+    if (k, person, per_person) != (10, None, None):
+        raise InputError("give either a policy or k, person and per_person, not both")
+    return policy

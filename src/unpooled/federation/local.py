@@ -1,0 +1,73 @@
+"""Centers in this process: the same bytes, the same gate, no network."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from unpooled.center import Center
+from unpooled.center.data.sources import Source
+from unpooled.center.data.variables import Codebook, check_declared
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import Policy
+from unpooled.errors import InputError
+
+
+class LocalLink:
+    """Hands a question's bytes to centers and brings the bytes of their releases back."""
+
+    def __init__(self, centers: Sequence[Center]) -> None:
+        self._centers = {center.name: center for center in centers}
+
+    @property
+    def centers(self) -> tuple[str, ...]:
+        """The names of the centers."""
+        return tuple(self._centers)
+
+    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes]:
+        """Ask one center after the other; only a release's bytes come back."""
+        return {name: self._centers[name].answer(question).payload for name in centers}
+
+    def close(self) -> None:
+        """Let go of the ledgers' files."""
+        for center in self._centers.values():
+            center.close()
+
+
+def name_by_file(paths: Iterable[str | Path]) -> dict[str, object]:
+    """Centers named after their files."""
+    named: dict[str, object] = {}
+    for path in paths:
+        name = Path(path).stem
+        if name in named:
+            raise InputError(
+                f"two centers are named {name!r}. Hint: give names, as in {{{name!r}: path, ...}}"
+            )
+        named[name] = path
+    return named
+
+
+def open_link(
+    sources: Mapping[str, Source],
+    policy: Policy,
+    variables: Codebook | None,
+    ledger: str | Path | None,
+    seed: int | None,
+) -> LocalLink:
+    """A link to centers that are made here, one from each source."""
+    if not sources:
+        raise InputError("a federation needs at least one center, got none")
+    if any(not str(name).strip() for name in sources):
+        raise InputError("a center's name must not be empty. Hint: NAME=FILE, or {'NAME': data}")
+    check_declared(variables, {name for source in sources.values() for name in source.kinds})
+    folder = None if ledger is None else Path(ledger)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    centers = []
+    for name, source in sources.items():
+        file = None if folder is None else folder / f"{quote(name, safe=' ')}.ledger"
+        if file is not None:
+            key = CenterKey.load_or_create(file.with_suffix(".key"))
+        else:
+            key = CenterKey.generate() if seed is None else CenterKey.from_seed(seed, name)
+        centers.append(Center(name, source, policy, key, variables, file))
+    return LocalLink(centers)

@@ -1,0 +1,36 @@
+"""The network engine, NVIDIA FLARE. Only in this package the engine's own words appear.
+
+The engine's server is our coordinator, its clients are centers, its admin user is an analyst, its
+job stays open for many questions, its task is one question, and its result is one release.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unpooled.errors import InputError, LinkError
+
+if TYPE_CHECKING:
+    from unpooled.federation.network.connection import FlareLink
+
+
+def connect(
+    path: str | Path, timeout: float = 60.0, progress: Callable[[str], None] | None = None
+) -> "FlareLink":
+    """The link to the centers of a `federation.toml`."""
+    from unpooled.federation.network.certificates import check_valid
+    from unpooled.federation.network.kits import find_analyst_kit, read_federation, read_kit
+
+    if not timeout > 0:
+        raise InputError(f"timeout must be positive, got {timeout:g}")
+    federation = read_federation(path)
+    kit = find_analyst_kit(path)
+    analyst = read_kit(kit, "analyst").name
+    check_valid(kit, "analyst")
+    try:
+        from unpooled.federation.network.connection import FlareLink
+    except ImportError as error:
+        raise LinkError(
+            "the network needs NVIDIA FLARE. Hint: pip install 'unpooled[federation]'"
+        ) from error
+    return FlareLink(kit, analyst, federation.centers, timeout, progress)

@@ -1,0 +1,110 @@
+"""A participant's certificate: whose it is, who signed it, and how long it is valid."""
+
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nvflare.lighter.impl.cert import CertBuilder
+
+from unpooled.errors import LinkError
+
+_FILES = {"center": "client", "analyst": "client", "coordinator": "server"}
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a kit's certificate says."""
+
+    name: str
+    since: datetime
+    until: datetime
+
+    @property
+    def early(self) -> str | None:
+        """What is wrong where this computer's clock says a time before the certificate begins."""
+        if now() >= self.since:
+            return None
+        return (
+            f"it is valid from {_minute(self.since)}, and this computer's clock says "
+            f"{_minute(now())}: the clocks of this computer and of the one that made the kit "
+            "differ. Hint: set the clock"
+        )
+
+    @property
+    def days(self) -> int:
+        """How many days are left; negative once it has expired."""
+        return (self.until - now()).days
+
+
+def now() -> datetime:
+    """The time that certificates are judged by."""
+    return datetime.now(UTC)
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment:%d %B %Y %H:%M} UTC"
+
+
+def read_certificate(kit: Path, role: str) -> Certificate:
+    """A kit's certificate, signed by the federation's own authority."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.x509.oid import NameOID
+
+    startup = kit / "startup"
+    try:
+        own = x509.load_pem_x509_certificate((startup / f"{_FILES[role]}.crt").read_bytes())
+        root = x509.load_pem_x509_certificate((startup / "rootCA.pem").read_bytes())
+        own.verify_directly_issued_by(root)
+        name = str(own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+    except (OSError, ValueError, TypeError, IndexError, InvalidSignature) as error:
+        raise LinkError(
+            "the certificate is missing, damaged or of another federation. "
+            "Hint: ask whoever runs the coordinator for a new kit"
+        ) from error
+    since = max(own.not_valid_before_utc, root.not_valid_before_utc)
+    return Certificate(name, since, min(own.not_valid_after_utc, root.not_valid_after_utc))
+
+
+def check_valid(kit: Path, role: str) -> None:
+    """Raise where nobody would let this kit in any more."""
+    certificate = read_certificate(kit, role)
+    if certificate.early is not None:
+        raise LinkError(f"the certificate in {str(kit)!r}: {certificate.early}")
+    if certificate.days < 0:
+        raise LinkError(
+            f"the certificate in {str(kit)!r} expired on {certificate.until:%d %B %Y}. "
+            "Hint: ask whoever runs the coordinator for a new kit"
+        )
+
+
+def client_context(kit: Path) -> ssl.SSLContext:
+    """How a center speaks to its coordinator: each shows a certificate of the same authority."""
+    startup = kit / "startup"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # the coordinator's certificate has its role, not its address
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    context.load_verify_locations(startup / "rootCA.pem")
+    context.load_cert_chain(startup / "client.crt", startup / "client.key")
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
+class Certificates(CertBuilder):
+    """The engine's builder of certificates, all of which end with the authority's own.
+
+    The engine's are valid for 360 days at most, whatever the authority's are.
+    """
+
+    def _generate_cert(self, *arguments: Any, **settings: Any) -> Any:
+        if not settings.get("ca"):
+            settings["not_valid_after"] = self.root_cert.not_valid_after_utc
+        return CertBuilder._generate_cert(*arguments, **settings)
+
+
+def keep_to_owner(folder: Path) -> None:
+    """Close a folder, and all that is in it, to everybody but its owner."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o700 if path.is_dir() else 0o600)

@@ -1,0 +1,226 @@
+"""The analyst's end of the network: one job stays open, and every question goes through it."""
+
+import base64
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import ceil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from nvflare.fuel.flare_api.flare_api import Session
+
+from unpooled.center.questions import Reason, Refusal
+from unpooled.errors import LinkError
+from unpooled.federation.network.provision import user_name
+from unpooled.federation.network.session import JOB, LOST, CoordinatorSession, write_job
+
+# A center says a word every two seconds, but for up to ten none while it ends the job of a
+# coordinator that is gone, or after one word was lost.
+_SILENCE = 15.0  # seconds after which it is not connected
+_CROSSING = 2.0  # seconds by which words of a center that go two ways may be apart
+_LATECOMERS = 20.0  # seconds, at most, that a new job waits for the other centers after the first
+_ATTEMPTS = 3  # to open a job
+
+
+class FlareLink:
+    """Centers behind a coordinator, over mutual TLS.
+
+    Parameters
+    ----------
+    kit
+        The analyst's kit.
+    analyst
+        His name, as in the kit.
+    centers
+        The names of all centers of the federation, connected or not.
+    timeout
+        How many seconds a center may take for an answer.
+    progress
+        Told, in words, whose steward is waited for.
+    """
+
+    def __init__(
+        self,
+        kit: Path,
+        analyst: str,
+        centers: Sequence[str],
+        timeout: float = 60.0,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self.timeout = timeout
+        self._progress = progress
+        self._centers = tuple(centers)
+        self._job: str | None = None
+        self._session = CoordinatorSession(kit, user_name(analyst), timeout)
+        self._losses = 0  # of the session, when a job was opened last
+
+    @property
+    def centers(self) -> tuple[str, ...]:
+        """The names of all centers."""
+        return self._centers
+
+    def connected(self, since: Mapping[str, float] | None = None) -> set[str]:
+        """The centers that the coordinator hears from, and heard from after these times there."""
+        deadline = time.monotonic() + self.timeout
+        info = self._session.act(lambda session: session.get_system_info(), deadline)
+        heard = {client.name: float(client.last_connect_time) for client in info.client_info}
+        earliest = max(heard.values(), default=0.0) - _SILENCE
+        asked = dict.fromkeys(self._centers, 0.0) if since is None else since
+        return {n for n, at in asked.items() if heard.get(n, 0.0) > max(at + _CROSSING, earliest)}
+
+    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes | Refusal]:
+        """Put one question to these centers at once; each one's release, or why there is none."""
+        deadline = time.monotonic() + self.timeout
+        ticket = uuid.uuid4().hex  # whatever is lost on the way, a center records it once
+        answers, told = self._round(question, ticket, centers, deadline)
+        back = self.connected(told["absent"]) if told["absent"] else None
+        if back:  # they came, or came back, after the job was opened: only a new job reaches them
+            answers |= self._round_anew(question, ticket, sorted(back), deadline)
+        for name in centers:
+            answers.setdefault(name, Refusal(reason=Reason.NOT_CONNECTED))
+        return {name: answers[name] for name in centers}
+
+    def close(self) -> None:
+        """Log out. The job stays open a while for whoever asks next."""
+        self._session.close()
+
+    def _round(
+        self, question: bytes, ticket: str, centers: Sequence[str], deadline: float
+    ) -> tuple[dict[str, bytes | Refusal], dict[str, Any]]:
+        """Ask in the open job and wait; what came back, and all that the coordinator told."""
+        data = {
+            "ticket": ticket,
+            "question": base64.b64encode(question).decode("ascii"),
+            "centers": list(centers),
+            "timeout": max(1.0, deadline - time.monotonic()),
+        }
+        told = self._command("ask", data, deadline)
+        waited_for: list[str] = []
+        while not told["over"] and time.monotonic() < deadline:
+            if told["held"] != waited_for:
+                waited_for = told["held"]
+                self._tell(waited_for)
+            told = self._command("ask", data, deadline)
+        answers: dict[str, bytes | Refusal] = {}
+        for name, payload in told["answers"].items():
+            answers[name] = base64.b64decode(payload)
+        for name in told["failed"]:
+            answers[name] = Refusal(reason=Reason.FAILED)
+        for name in told["waiting"]:
+            answers[name] = self._no_answer()
+        for name in told["held"]:
+            answers[name] = self._no_answer(Reason.WAITING_FOR_STEWARD)
+        return answers, told
+
+    def _tell(self, waited_for: Sequence[str]) -> None:
+        """Say whose steward is waited for."""
+        if self._progress is not None and waited_for:
+            stewards = ", ".join(f"{name}'s" for name in waited_for)
+            self._progress(f"waiting for {stewards} steward{'s' if len(waited_for) > 1 else ''}")
+
+    def _round_anew(
+        self, question: bytes, ticket: str, centers: Sequence[str], deadline: float
+    ) -> dict[str, bytes | Refusal]:
+        """Ask in a new job the centers that the open one does not reach."""
+        old = self._job
+        try:
+            self._job = self._open_job(deadline)
+            self._end(old, deadline)
+            return self._round(question, ticket, centers, deadline)[0]
+        except LinkError:  # the others' answers are kept
+            return {name: self._no_answer() for name in centers}
+
+    def _no_answer(self, reason: Reason = Reason.NO_ANSWER) -> Refusal:
+        return Refusal(reason=reason, limit=ceil(self.timeout))
+
+    def _command(self, topic: str, data: dict[str, Any], deadline: float) -> dict[str, Any]:
+        """Say something to the open job; open one where there is none any more."""
+        while True:
+            self._job = self._job or self._find(deadline) or self._open_job(deadline)
+            told = self._say(self._job, topic, data, deadline)
+            if told:
+                return told
+            self._job = None
+            if time.monotonic() >= deadline:
+                raise LinkError("the coordinator does not answer")
+            time.sleep(0.2)
+
+    def _find(self, deadline: float) -> str | None:
+        """The open job that reaches most centers, if there is any."""
+        info = self._session.act(lambda session: session.get_system_info(), deadline)
+        jobs = [str(job.job_id) for job in info.job_info]
+        reached = {job: len(self._present(job, deadline)) for job in jobs}
+        best = max(reached, key=lambda job: reached[job], default=None)
+        return best if best is not None and reached[best] else None
+
+    def _open_job(self, deadline: float) -> str:
+        """Open a job that reaches every center that is connected."""
+        connected = self._gather(deadline)
+        for attempt in range(1, _ATTEMPTS + 1):
+            job = self._submit(connected, deadline)
+            status = self._await(job, connected, deadline)
+            if status == "RUNNING":
+                return job
+            if attempt == _ATTEMPTS or time.monotonic() >= deadline:
+                raise LinkError(f"no question can be asked: the engine says {status}")
+        raise AssertionError
+
+    def _gather(self, deadline: float) -> set[str]:
+        """The connected centers; after a loss of the coordinator they need time to come back."""
+        patience = (deadline - time.monotonic()) / 2 if self._session.losses > self._losses else 0
+        end = time.monotonic() + patience
+        connected = self.connected()
+        while len(connected) < len(self._centers) and time.monotonic() < end:
+            time.sleep(0.5)
+            connected = self.connected()
+        self._losses = self._session.losses
+        if not connected:
+            raise LinkError("no center is connected. Hint: unpooled federation status")
+        return connected
+
+    def _submit(self, centers: set[str], deadline: float) -> str:
+        with TemporaryDirectory(prefix="unpooled-") as folder:
+            job = Path(folder) / JOB
+            write_job(job, sorted(centers))
+            return str(self._session.act(lambda session: session.submit_job(str(job)), deadline))
+
+    def _await(self, job: str, centers: set[str], deadline: float) -> str:
+        """Wait until a job listens at these centers, or has ended; what the engine says of it."""
+        patience = min(_LATECOMERS, (deadline - time.monotonic()) / 2)
+        since = 0.0  # when the first center was there
+        while time.monotonic() < deadline:
+            meta = self._session.act(lambda session: session.get_job_meta(job), deadline)
+            status = str(meta.get("status"))
+            if status.startswith("FINISHED"):
+                return status
+            present = self._present(job, deadline) if status == "RUNNING" else set()
+            since = since if since or not present else time.monotonic()
+            if present >= centers or (since and time.monotonic() - since > patience):
+                return status
+            time.sleep(0.2)
+        raise LinkError(
+            f"no center could be asked within {self.timeout:g} s. Hint: unpooled federation status"
+        )
+
+    def _end(self, job: str | None, deadline: float) -> None:
+        """Let a job end as soon as nobody has a question in it."""
+        if job is not None:
+            self._say(job, "close", {}, deadline)
+
+    def _present(self, job: str, deadline: float) -> set[str]:
+        """The centers that have a part in a job."""
+        return set(self._say(job, "centers", {}, deadline).get("centers", ()))
+
+    def _say(self, job: str, topic: str, data: dict[str, Any], deadline: float) -> dict[str, Any]:
+        """Say something to a job; nothing comes back where it is not there any more."""
+
+        def say(session: Session) -> dict[str, Any]:
+            told: dict[str, Any] = {}
+            with suppress(*LOST):
+                told = session.do_app_command(job, topic, data)
+            return told
+
+        return self._session.act(say, deadline)

@@ -1,1 +1,0 @@
-"""How questions reach centers."""

@@ -1,0 +1,1 @@
+"""The distribution of everybody, from the cells of all centers."""

@@ -1,0 +1,1 @@
+"""Cells on a public lattice, and what each may tell."""

@@ -1,0 +1,1 @@
+"""Quantiles, and the transforms that the paper fits."""

@@ -1,0 +1,1 @@
+"""The paper's chain: K-anonymous tables, joined center by center."""

@@ -1,0 +1,255 @@
+"""Charts by Altair, from plain numbers. They work in notebooks, in the report and as files."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.ranks.effect import Interval
+from unpooled.results.report.page import check_chart_file
+
+if TYPE_CHECKING:
+    import altair
+
+WIDTH, HEIGHT = 560, 260
+COLOURS = ["#3b6ea8", "#d1702f", "#4f9a5b", "#8a5aa8", "#a83b5f", "#6b6b6b"]
+
+
+def inline(rows: list[dict[str, Any]]) -> "altair.InlineData":
+    """Rows of data inside the chart itself."""
+    import altair as alt
+
+    return alt.InlineData(values=rows)
+
+
+def histogram(
+    edges: FloatArray,
+    counts: FloatArray,
+    groups: Sequence[str],
+    value: str,
+    by: str | None,
+) -> "altair.TopLevelMixin":
+    """Share of each group per unit of the variable, with the true widths of the bins.
+
+    An open outer bin has no width; it is drawn pale, as wide as its people would need at half the
+    height of their neighbours, so that its area still speaks for them.
+    """
+    import altair as alt
+
+    drawn = _closed(edges, counts)
+    rows = []
+    for group, people in zip(groups, counts, strict=True):
+        total = people.sum() or 1.0
+        for b in range(len(people)):
+            width = drawn[b + 1] - drawn[b]
+            rows.append(
+                {
+                    "group": group,
+                    "from": float(drawn[b]),
+                    "to": float(drawn[b + 1]),
+                    "density": float(people[b] / total / width),
+                    "people": round(float(people[b]), 1),
+                    "open": bool(np.isinf(edges[b]) or np.isinf(edges[b + 1])),
+                }
+            )
+    bars = (
+        alt.Chart(inline(rows))
+        .mark_rect(stroke="white", strokeWidth=0.3)
+        .encode(
+            x=alt.X("from:Q", title=value, scale=alt.Scale(zero=False, nice=False)),
+            x2="to:Q",
+            y=alt.Y("density:Q", title="share of the group per unit"),
+            y2=alt.datum(0),
+            color=group_colour(groups, by),
+            opacity=alt.condition("datum.open", alt.value(0.22), alt.value(0.5)),
+            tooltip=["group:N", "from:Q", "to:Q", "people:Q", "open:N"],
+        )
+    )
+    return alt.layer(bars).properties(width=WIDTH, height=HEIGHT)
+
+
+def _closed(edges: FloatArray, counts: FloatArray) -> FloatArray:
+    """The edges with a finite place for open outer limits, for drawing only."""
+    drawn = np.array(edges)
+    people = counts.sum(axis=0)
+    inner = np.flatnonzero(np.isfinite(edges[:-1]) & np.isfinite(edges[1:]))
+    if not len(inner):
+        centre = drawn[np.isfinite(drawn)]
+        middle = float(centre[0]) if len(centre) else 0.0
+        return np.array([x if np.isfinite(x) else middle + np.sign(x) for x in drawn])
+    widths = np.diff(edges[inner[0] : inner[-1] + 2])
+    for outer, neighbour, sign in ((0, inner[:3], -1), (-1, inner[-3:], 1)):
+        if np.isinf(edges[outer]):
+            density = people[neighbour].sum() / widths[neighbour - inner[0]].sum()
+            width = 2 * people[outer] / density if density and people[outer] else widths.mean()
+            drawn[outer] = drawn[1 if outer == 0 else -2] + sign * width
+    return drawn
+
+
+def means(
+    rows: Sequence[tuple[str, str, int, float | None, float | None]], value: str, by: str | None
+) -> "altair.TopLevelMixin":
+    """Mean ± SD of each group, a row per center."""
+    import altair as alt
+
+    centers = list(dict.fromkeys(center for center, *_ in rows))
+    groups = list(dict.fromkeys(group for _, group, *_ in rows))
+    data = inline(
+        [
+            {
+                "center": center,
+                "group": group,
+                "n": n,
+                "mean": mean,
+                "low": None if sd is None else mean - sd,
+                "high": None if sd is None else mean + sd,
+            }
+            for center, group, n, mean, sd in rows
+            if mean is not None
+        ]
+    )
+    base = alt.Chart(data).encode(
+        y=alt.Y("center:N", sort=centers, title=None),
+        yOffset=alt.YOffset("group:N", sort=groups),
+        color=group_colour(groups, by),
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title=f"{value}, mean ± SD", scale=alt.Scale(zero=False)), x2="high:Q"
+    )
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x="mean:Q", tooltip=["center:N", "group:N", "n:Q", "mean:Q"]
+    )
+    return alt.layer(bars, points).properties(width=WIDTH, height=28 * len(centers))
+
+
+def forest(
+    rows: Sequence[tuple[str, int, Interval]],
+    title: str,
+    overall: Mapping[str, Interval] | None = None,
+) -> "altair.TopLevelMixin":
+    """A forest plot: an interval a row, the size of the point by people, overall ones below."""
+    import altair as alt
+
+    shown = [(name, people, interval, False) for name, people, interval in rows]
+    everybody = sum(people for _, people, _ in rows)
+    shown += [(name, everybody, interval, True) for name, interval in (overall or {}).items()]
+    data = inline(
+        [
+            {
+                "center": name,
+                "people": people,
+                "estimate": interval.estimate,
+                "low": interval.low,
+                "high": interval.high,
+                "overall": overall_row,
+            }
+            for name, people, interval, overall_row in shown
+        ]
+    )
+    colour = alt.condition("datum.overall", alt.value(COLOURS[1]), alt.value(COLOURS[0]))
+    base = alt.Chart(data).encode(
+        y=alt.Y("center:N", sort=[name for name, *_ in shown], title=None), color=colour
+    )
+    ends = [0.48, 0.52, *(i.low for *_, i, _ in shown), *(i.high for *_, i, _ in shown)]
+    domain = [max(0.0, min(ends) - 0.01), min(1.0, max(ends) + 0.01)]
+    scale = alt.Scale(domain=domain, zero=False, nice=False)
+    even = alt.Chart(inline([{"even": 0.5}])).mark_rule(strokeDash=[4, 4], color="#555")
+    bars = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title=f"{title}, with 95 % interval", scale=scale),
+        x2="high:Q",
+    )
+    points = base.mark_point(filled=True, opacity=1).encode(
+        x=alt.X("estimate:Q", scale=scale),
+        size=alt.Size("people:Q", scale=alt.Scale(range=[30, 220]), legend=None),
+        shape=alt.condition("datum.overall", alt.value("diamond"), alt.value("square")),
+        tooltip=["center:N", "people:Q", "estimate:Q", "low:Q", "high:Q"],
+    )
+    layers = alt.layer(even.encode(x=alt.X("even:Q", scale=scale)), bars, points)
+    return layers.properties(width=WIDTH, height=22 * len(shown) + 10)
+
+
+def cdf(
+    edges: FloatArray, counts: FloatArray, groups: Sequence[str], value: str, by: str | None
+) -> "altair.TopLevelMixin":
+    """The cumulative distribution of each group at the table's inner limits."""
+    import altair as alt
+
+    rows = []
+    for group, people in zip(groups, counts, strict=True):
+        reached = np.cumsum(people) / (people.sum() or 1.0)
+        rows += [
+            {"group": group, "at": float(edge), "share": float(share)}
+            for edge, share in zip(edges[1:], reached, strict=True)
+            if np.isfinite(edge)
+        ]
+    drawn: altair.Chart = (
+        alt.Chart(inline(rows))
+        .mark_line(point=alt.OverlayMarkDef(size=14))
+        .encode(
+            x=alt.X("at:Q", title=value, scale=alt.Scale(zero=False)),
+            y=alt.Y("share:Q", title="share at or below", scale=alt.Scale(domain=[0, 1])),
+            color=group_colour(groups, by),
+            tooltip=["group:N", "at:Q", "share:Q"],
+        )
+        .properties(width=WIDTH, height=HEIGHT)
+    )
+    return drawn
+
+
+def boxes(
+    quantiles: Sequence[tuple[str, float, float | None]], value: str, by: str | None
+) -> "altair.TopLevelMixin":
+    """Box plots from quantiles: box from .25 to .75 where they are there, whiskers to the ends."""
+    import altair as alt
+
+    groups = list(dict.fromkeys(group for group, *_ in quantiles))
+    rows = []
+    for group in groups:
+        found = {p: q for g, p, q in quantiles if g == group and q is not None}
+        if not found:
+            continue
+        low, high = min(found), max(found)
+        rows.append(
+            {
+                "group": group,
+                "low": found[low],
+                "high": found[high],
+                "lower": found.get(0.25, found[low]),
+                "upper": found.get(0.75, found[high]),
+                "median": found.get(0.5),
+                "whiskers": f"{low:g} to {high:g}",
+            }
+        )
+    base = alt.Chart(inline(rows)).encode(
+        y=alt.Y("group:N", sort=groups, title=by),
+        tooltip=["group:N", "low:Q", "lower:Q", "median:Q", "upper:Q", "high:Q", "whiskers:N"],
+    )
+    whiskers = base.mark_rule(color="#555").encode(
+        x=alt.X("low:Q", title=value, scale=alt.Scale(zero=False)), x2="high:Q"
+    )
+    box = base.mark_bar(size=22, opacity=0.75).encode(
+        x="lower:Q", x2="upper:Q", color=group_colour(groups, None)
+    )
+    middle = base.mark_tick(size=22, thickness=2, color="white").encode(x="median:Q")
+    layers = alt.layer(whiskers, box, middle)
+    return layers.properties(width=WIDTH, height=44 * len(rows) + 10)
+
+
+def group_colour(groups: Sequence[str], by: str | None) -> "altair.Color":
+    """The groups' colours, with a legend where there is a name for them."""
+    import altair as alt
+
+    return alt.Color(
+        "group:N",
+        title=by,
+        sort=list(groups),
+        scale=alt.Scale(domain=list(groups), range=COLOURS),
+        legend=alt.Legend() if by is not None else None,
+    )
+
+
+def save(chart: "altair.TopLevelMixin", path: str | Path) -> None:
+    """Write a chart as SVG or PNG, by the file's name."""
+    chart.save(str(check_chart_file(path)), scale_factor=2.0)

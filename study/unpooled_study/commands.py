@@ -1,0 +1,203 @@
+"""The commands `study` and `plan`: each calls the library and prints."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, Protocol
+
+import typer
+
+study_app = typer.Typer(help="Simulation studies: the paper's, and your own.", no_args_is_help=True)
+
+Sims = Annotated[int, typer.Option(help="Simulations of each setting.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+Jobs = Annotated[
+    int | None, typer.Option(help="Processes; all cores, if not given.", show_default=False)
+]
+ConfigFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A TOML file that says what to simulate.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="A folder that keeps the simulations, so that a second run goes on."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print exact numbers as JSON.")]
+
+
+@study_app.command()
+def paper(
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("unpooled-study"),
+    sims: Sims = 2000,
+    only: Annotated[
+        str | None,
+        typer.Option(help="Parts of it, such as S1,fig2: S1-S5, null, power, figS1, fig1-fig5."),
+    ] = None,
+    jobs: Jobs = None,
+    seed: Seed = 1,
+) -> None:
+    """The paper's simulation study: every table and figure, beside the published figures.
+
+    Simulations are kept in the folder: after an interruption the same command goes on.
+    """
+    from unpooled_study.paper import PaperStudy, run_paper
+
+    study = PaperStudy.of(only, sims, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        written = run_paper(study, out, jobs_of(jobs))
+    except KeyboardInterrupt:
+        stopped(goes_on=True)
+    typer.echo(f"wrote {len(written)} files, the page is {written[-1]}")
+
+
+@study_app.command()
+def parallel(
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("parallel-study"),
+    runs: Annotated[int, typer.Option(help="Simulations of each setting.")] = 1000,
+    jobs: Jobs = None,
+    seed: Seed = 1,
+) -> None:
+    """The parallel method beside the full data: what is asked of it, and what is found.
+
+    Simulations are kept in the folder: after an interruption the same command goes on.
+    """
+    from unpooled_study.parallel import ParallelStudy, run_parallel
+
+    study = ParallelStudy(runs, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        written = run_parallel(study, out, jobs_of(jobs))
+    except KeyboardInterrupt:
+        stopped(goes_on=True)
+    typer.echo(f"wrote {written}")
+
+
+def jobs_of(jobs: int | None) -> int:
+    """How many processes: as asked, or as many as this process may use."""
+    from unpooled.errors import InputError
+
+    if jobs is not None and jobs < 1:
+        raise InputError(f"jobs must be at least 1, got {jobs}")
+    return jobs or os.cpu_count() or 1
+
+
+def stopped(goes_on: bool) -> NoReturn:
+    """Say how to go on after Ctrl-C, and end as a process does that was interrupted."""
+    told = "the same command goes on from here" if goes_on else "nothing was kept"
+    typer.echo(f"stopped; {told}", err=True)
+    raise typer.Exit(130)
+
+
+@study_app.command("tests")
+def study_tests(
+    config: ConfigFile, out: Out = None, jobs: Jobs = None, as_json: AsJson = False
+) -> None:
+    """Your own study of the tests: how often each rejects."""
+    from unpooled_study.config import read_test_config
+    from unpooled_study.own import run_tests
+
+    read = read_test_config(config)
+    with _kept(out) as folder:
+        _show(run_tests(read, jobs_of(jobs), folder), as_json)
+
+
+@study_app.command("quantiles")
+def study_quantiles(
+    config: ConfigFile, out: Out = None, jobs: Jobs = None, as_json: AsJson = False
+) -> None:
+    """Your own study of the quantile estimators: bias, SD and mean squared error."""
+    from unpooled_study.config import read_quantile_config
+    from unpooled_study.own import run_quantiles
+
+    read = read_quantile_config(config)
+    with _kept(out) as folder:
+        _show(run_quantiles(read, jobs_of(jobs), folder), as_json)
+
+
+def plan(
+    sizes: Annotated[
+        list[str],
+        typer.Option(metavar="NUMBERS...", help="People of group x per center: 300,200,100."),
+    ],
+    effect: Annotated[float, typer.Option(help="How much larger group y is.")],
+    sizes_y: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NUMBERS...", help="People of group y, if not as many.", show_default=False
+        ),
+    ] = None,
+    center_sd: Annotated[float, typer.Option(help="SD of the centers' levels.")] = 0.0,
+    effect_sd: Annotated[float, typer.Option(help="SD of the centers' effects.")] = 0.0,
+    family: Annotated[
+        str, typer.Option(help="Such as normal, t:df=3 or gamma:shape=4,scale=2.")
+    ] = "normal",
+    k: Annotated[int, typer.Option("--k", help="Every number speaks for at least K people.")] = 10,
+    alternative: Annotated[str, typer.Option(help="two-sided, greater or less.")] = "two-sided",
+    level: Annotated[float, typer.Option(help="The level of the tests.")] = 0.05,
+    power: Annotated[
+        float | None, typer.Option(help="Also find the people needed for this power.")
+    ] = None,
+    p: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NUMBERS...", help="Also the standard error of these quantiles: .5,.98."
+        ),
+    ] = None,
+    sims: Sims = 1000,
+    seed: Seed = 1,
+    jobs: Jobs = None,
+    chart: Annotated[Path | None, typer.Option(help="Write power by people (.svg, .png).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Power and precision of a planned federation, against pooled data."""
+    from unpooled_study.planning import make_plan
+    from unpooled_study.reading import read_plan
+
+    if chart is not None:
+        from unpooled.results.report.page import check_chart_file
+
+        check_chart_file(chart)
+    n_x, n_y, quantiles = (",".join(told) if told else None for told in (sizes, sizes_y, p))
+    planned = read_plan(
+        n_x or "",
+        n_y,
+        effect,
+        center_sd,
+        effect_sd,
+        family,
+        k,
+        alternative,
+        level,
+        power,
+        quantiles,
+    )
+    with _kept(None) as folder:
+        result = make_plan(planned, sims, seed, jobs_of(jobs), folder)
+    if chart is not None:
+        from unpooled.results.report.charts import save
+
+        save(result.chart(), chart)
+    _show(result, as_json)
+
+
+class _Result(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def _show(result: _Result, as_json: bool) -> None:
+    text = json.dumps(result.to_dict(), ensure_ascii=False) if as_json else str(result)
+    typer.echo(text)
+
+
+@contextmanager
+def _kept(out: Path | None) -> Iterator[Path]:
+    """Where simulations are kept: in the folder asked for, or nowhere for long."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as short:
+        try:
+            yield Path(short) if out is None else out
+        except KeyboardInterrupt:
+            stopped(goes_on=out is not None)
