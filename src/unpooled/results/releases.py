@@ -24,7 +24,7 @@ from unpooled.center.questions import (
 )
 from unpooled.errors import MessageError
 from unpooled.results.data_frame import data_frame
-from unpooled.results.report.html import Html
+from unpooled.results.report.parts import Grid, parts_html
 from unpooled.results.report.text import columns_text, count
 
 
@@ -84,15 +84,16 @@ class Releases:
         )
 
     def __str__(self) -> str:
-        return columns_text(*self.columns())
+        grid = self.grid()
+        return columns_text(grid.header, grid.rows)
 
     def __repr__(self) -> str:
         return f"{count(len(self), 'release')} from {count(len(self.by_center()), 'center')}"
 
     def _repr_html_(self) -> str:
-        return str(Html().table(*self.columns()))
+        return parts_html([self.grid()])
 
-    def columns(self) -> tuple[list[str], list[list[str]]]:
+    def grid(self) -> Grid:
         """A row per release, center by center."""
         order = list(dict.fromkeys(release.center for release in self.received))
         rows = [
@@ -104,7 +105,7 @@ class Releases:
             ]
             for release in sorted(self.received, key=lambda r: order.index(r.center))
         ]
-        return ["center", "asked", "left the center", "bytes"], rows
+        return Grid(["center", "asked", "left the center", "bytes"], rows)
 
 
 def question_sentence(question: Question) -> str:
