@@ -1,4 +1,4 @@
-"""What is wrong in a file that a person wrote is said with its line, and the word that was meant."""
+"""What is wrong in a file that a person wrote is said with its line, and what was meant."""
 
 from pathlib import Path
 

@@ -54,7 +54,7 @@ def combine_description(
         for group, own in zip(groups, every, strict=True)
     )
     return DescribeResult(
-        value=request.variable,
+        variable=request.variable,
         by=request.by,
         where=request.where,
         groups=found,

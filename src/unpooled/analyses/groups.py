@@ -32,7 +32,6 @@ from unpooled.maths.multiplicity import holm
 from unpooled.maths.ranks.effect import heterogeneity, overall_effect
 from unpooled.maths.ranks.group_ranks import (
     GroupRankStatistics,
-    GroupTest,
     kruskal_fisher,
     kruskal_sum,
     kruskal_table,
@@ -49,8 +48,7 @@ from unpooled.maths.ranks.mann_whitney import (
     TestResult,
     table_test,
 )
-from unpooled.results.compare import CompareResult
-from unpooled.results.groups import CenterGroups, GroupsResult, PairComparison
+from unpooled.results.compare import CenterComparison, CompareResult, PairComparison
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.selection_bias import BIASED, refused_for_values
 from unpooled.results.table import TableResult
@@ -76,12 +74,12 @@ class GroupTests:
     ordered: bool
     alternative: Alternative
 
-    def by_center(self, method: str, centers: Sequence[GroupRankStatistics]) -> GroupTest:
+    def by_center(self, method: str, centers: Sequence[GroupRankStatistics]) -> TestResult:
         if self.ordered:
             return TREND[method](centers, self.alternative)
         return KRUSKAL[method](centers)
 
-    def by_table(self, counts: FloatArray) -> GroupTest:
+    def by_table(self, counts: FloatArray) -> TestResult:
         return trend_table(counts, self.alternative) if self.ordered else kruskal_table(counts)
 
     def pair(
@@ -102,7 +100,7 @@ def run_groups(
     alternative: Alternative,
     method: str | Sequence[str],
     shape: tuple[int | None, Limits],
-) -> GroupsResult:
+) -> CompareResult:
     """One parallel round for the centers' ranks; the chain only for the table.
 
     The chain comes first where nothing else is asked for, as for two groups.
@@ -193,7 +191,7 @@ def combine_groups(
     refusals: Sequence[tuple[str, Refusal]],
     rounds: int,
     strata: tuple[str, ...] = (),
-) -> GroupsResult:
+) -> CompareResult:
     """Several groups, from what centers told."""
     groups = request.groups or ()
     ranks = [center.ranks for center in centers.values()]
@@ -210,8 +208,8 @@ def combine_groups(
     told = center_refusals(refusals)
     if table is not None:
         told = tuple(dict.fromkeys((*told, *table.refusals)))
-    result = GroupsResult(
-        value=request.variable,
+    result = CompareResult(
+        variable=request.variable,
         by=request.by or "",
         where=request.where,
         groups=groups,
@@ -220,11 +218,11 @@ def combine_groups(
         methods=tuple(found),
         pairs=(),
         centers=tuple(
-            CenterGroups(
+            CenterComparison(
                 unit.center,
                 groups,
-                own.ranks,
                 own.pairs,
+                own.ranks,
                 tests.by_center("weighted", [own.ranks]),
                 unit.stratum,
             )
@@ -249,7 +247,7 @@ def _linked(
     return tuple(tuple(groups[place] for place in block) for block in linked_groups(ranks))
 
 
-def _pairs(tests: GroupTests, result: GroupsResult) -> tuple[PairComparison, ...]:
+def _pairs(tests: GroupTests, result: CompareResult) -> tuple[PairComparison, ...]:
     """Every two groups, by the method of the result's own test, with Holm's adjustment."""
     pairs = [_pair_comparison(tests, result, x, y) for x, y in combinations(result.groups, 2)]
     tested = [pair for pair in pairs if pair.test is not None]
@@ -258,7 +256,7 @@ def _pairs(tests: GroupTests, result: GroupsResult) -> tuple[PairComparison, ...
     return tuple(replace(pair, log_holm=by_groups.get(pair.groups)) for pair in pairs)
 
 
-def _pair_comparison(tests: GroupTests, result: GroupsResult, x: str, y: str) -> PairComparison:
+def _pair_comparison(tests: GroupTests, result: CompareResult, x: str, y: str) -> PairComparison:
     ranks = [center.pairs[x, y] for center in result.centers if (x, y) in center.pairs]
     counts = None if result.table is None else result.table.alike((x, y)).counts
     return PairComparison(
@@ -279,7 +277,7 @@ def run_comparison(
     method: str | Sequence[str],
     shape: tuple[int | None, Limits],
     declared: Variable,
-) -> CompareResult | GroupsResult:
+) -> CompareResult:
     """Two groups by Mann-Whitney; more, or ordered ones, by tests of several groups."""
     check_methods(method, METHODS)
     check_alternative(alternative)

@@ -91,7 +91,7 @@ def _fitted(request: Request, tables: Tables, p: FloatArray, method: str) -> Qua
             else _nothing(tables, group, p)
         )
     return QuantilesResult(
-        value=request.variable,
+        variable=request.variable,
         by=request.by,
         where=request.where,
         method=method,
@@ -186,7 +186,7 @@ class _Estimator:
             *(r for t in tables for r in t.refusals),
         )
         return QuantilesResult(
-            value=self._request.variable,
+            variable=self._request.variable,
             by=self._request.by,
             where=self._request.where,
             method=method,
