@@ -203,6 +203,26 @@ class CompareResult(Result):
                 whole.append(table_quantiles(self.table).section())
         return whole
 
+    @property
+    def answer(self) -> str:
+        """Which group is larger, how sure that is, and of how many people."""
+        x, y = self.groups
+        p = f"p {p_text(self.log10_p)}"
+        effect = self.effect_of(self.test.method) or self.effect
+        if effect is None:
+            return f"{self.value} by {self.by}: {p} by the {self.test.method} test, {self.reach}."
+        sure = effect.low > 0.5 or effect.high < 0.5
+        side = "higher" if effect.estimate > 0.5 else "lower"
+        says = f"is {side} in {y} than in {x}" if sure else f"does not clearly differ by {self.by}"
+        whom = self.pooled.distribution.reach if self.test.method == "parallel" else self.reach  # type: ignore[union-attr]
+        return f"{self.value} {says}: P({y} > {x}) = {interval_text(effect)}, {p}, {whom}."
+
+    def picture(self) -> Figure | None:
+        """The forest plot."""
+        if not self.centers:
+            return None if self.table is None else self.table.picture()
+        return Figure(self.forest(), "The effect at each center; ½ (dashed) means no difference.")
+
     def report(self, path: str | Path) -> Path:
         """Write a report to one HTML file, on what was asked: `method="all"` has everything."""
         return write_report(path, self.title, self.sections(), self.record, self.refusals)

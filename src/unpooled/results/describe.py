@@ -105,6 +105,22 @@ class DescribeResult(Result):
         figure = Figure(self.chart(), "Mean ± SD of each group, at each center and over all.")
         return [Section("Description", body, [figure])]
 
+    @property
+    def answer(self) -> str:
+        """The means, and how they differ."""
+        means = ", ".join(
+            f"{number(g.mean)} in {g.group}" if self.by is not None else number(g.mean)
+            for g in self.groups
+            if g.mean is not None
+        )
+        unit = self.record.unit(self.value)
+        differ = "" if self.welch is None else f" ({self._sentence()})"
+        return f"The mean of {self.value}{unit} is {means}{differ}, {self.reach}."
+
+    def picture(self) -> Figure | None:
+        """The means, at each center and over all."""
+        return Figure(self.chart(), "Mean ± SD of each group, at each center and over all.")
+
     def report(self, path: str | Path) -> Path:
         """Write a report to one HTML file."""
         return write_report(path, self.title, self.sections(), self.record, self.refusals)

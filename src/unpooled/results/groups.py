@@ -257,6 +257,24 @@ class GroupsResult(Result):
             whole.append(table_quantiles(self.table).section())
         return whole
 
+    @property
+    def answer(self) -> str:
+        """Whether the groups differ, how sure that is, and of how many people."""
+        p = f"p {p_text(self.log10_p)}"
+        sure = self.log10_p < math.log10(0.05)
+        if self.ordered:
+            says = "goes with the order of" if sure else "does not clearly go with the order of"
+        else:
+            says = "differs between" if sure else "does not clearly differ between"
+        groups = ", ".join(self.groups)
+        return f"{self.value} {says} {groups} ({self.test_name}, {p}), {self.reach}."
+
+    def picture(self) -> Figure | None:
+        """The forest plot of all pairs."""
+        if not self.centers:
+            return None if self.table is None else self.table.picture()
+        return Figure(self.forest(), "The effect of each pair; ½ (dashed) means no difference.")
+
     def report(self, path: str | Path) -> Path:
         """Write a report to one HTML file, on what was asked: `method="all"` has everything."""
         return write_report(path, self.title, self.sections(), self.record, self.refusals)

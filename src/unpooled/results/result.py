@@ -7,7 +7,8 @@ from unpooled.results.data_frame import data_frame
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_remark
 from unpooled.results.report.html import Html
-from unpooled.results.report.parts import Part, Remarks, parts_html, parts_text
+from unpooled.results.report.page import Figure
+from unpooled.results.report.parts import Part, Remarks, Sentences, parts_html, parts_text
 
 _AT_PROMPT = 12  # rows of a table at >>>: print() shows all
 
@@ -37,6 +38,16 @@ class Result(ABC):
     @abstractmethod
     def records(self) -> list[dict[str, Any]]:
         """The rows of `to_frame`."""
+
+    @property
+    def answer(self) -> str:
+        """The answer in one sentence."""
+        texts = (s for part in self.parts() if isinstance(part, Sentences) for s in part.sentences)
+        return next(texts, f"{self.title}.")
+
+    def picture(self) -> Figure | None:
+        """The one picture that goes with the answer; None where there is nothing to draw."""
+        return None
 
     def to_frame(self) -> Any:
         """The main numbers as a polars data frame; as a pandas one where polars is missing."""

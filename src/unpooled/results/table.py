@@ -117,6 +117,17 @@ class TableResult(Result):
         ]
         return [Section("Distribution", parts_html(TableResult.parts(self)), figures)]
 
+    @property
+    def answer(self) -> str:
+        """What the table is of."""
+        return f"The distribution of {self.record.label(self.value)}, {self.reach}."
+
+    def picture(self) -> Figure | None:
+        """The histogram, or the smooth density."""
+        return Figure(
+            self.chart(), "The share of each group per unit, with the widths of the bins."
+        )
+
     def report(self, path: str | Path) -> Path:
         """Write a report to one HTML file."""
         return write_report(path, self.title, self.sections(), self.record, self.refusals)
