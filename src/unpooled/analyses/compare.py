@@ -38,7 +38,7 @@ from unpooled.maths.ranks.mann_whitney import (
 from unpooled.maths.ranks.shift import shift
 from unpooled.maths.ranks.simpson import CenterPairs, contradicts, odd_centers, table_effect, turned
 from unpooled.maths.tables.test_counts import Alike, alike_by_center
-from unpooled.results.compare import CenterComparison, CompareResult
+from unpooled.results.compare import CenterComparison, CompareResult, PairComparison
 from unpooled.results.distribution import DistributionResult
 from unpooled.results.paradox import Paradox
 from unpooled.results.pooled import PooledComparison
@@ -348,26 +348,37 @@ def _combine(
         moved, paradox = pooled.shift, pooled.paradox
     if not tests:
         refuse_told(told.every_refusal())
-    return CompareResult(
-        value=request.variable,
+    pair = PairComparison(
+        groups=(x, y),
+        ranks=tuple(ranks),
+        test=None,
+        log_holm=None,
+        effect=_effect(ranks, methods, pooled),
+        heterogeneity=heterogeneity(ranks) if ranks else None,
+    )
+    result = CompareResult(
+        variable=request.variable,
         by=request.by or "",
         where=request.where,
         groups=(x, y),
+        ordered=False,
         alternative=alternative,
         methods=tuple(tests),
-        unanswered=_unanswered(methods, tests, told),
-        effect=_effect(ranks, methods, pooled),
-        shift=moved,
-        heterogeneity=heterogeneity(ranks) if ranks else None,
-        centers=tuple(CenterComparison(c, r, center_effect(r)) for c, r in told.centers.items()),
+        pairs=(pair,),
+        centers=tuple(CenterComparison(c, (x, y), {(x, y): r}) for c, r in told.centers.items()),
         refusals=told.every_refusal(),
         table=table,
         rounds=told.rounds,
+        linked=((x, y),),
+        biased=biased,
+        unanswered=_unanswered(methods, tests, told),
+        shift=moved,
         random=random_effect(ranks) if ranks else None,
         pooled=pooled,
         paradox=paradox,
-        biased=biased,
     )
+    tested = replace(pair, test=result.test, log_holm=result.test.log_p)
+    return replace(result, pairs=(tested,))
 
 
 def _unanswered(methods: Sequence[str], tests: Sequence[TestResult], told: _Told) -> dict[str, str]:

@@ -32,7 +32,7 @@ def run_describe(conversation: Conversation, request: Request) -> DescribeResult
         _combine(group, [c for c in centers if c.group == group]) for group in attendance.groups
     )
     return DescribeResult(
-        value=request.variable,
+        variable=request.variable,
         by=request.by,
         where=request.where,
         groups=groups,

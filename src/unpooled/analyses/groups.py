@@ -31,7 +31,6 @@ from unpooled.maths.multiplicity import holm
 from unpooled.maths.ranks.effect import heterogeneity, overall_effect
 from unpooled.maths.ranks.group_ranks import (
     GroupRankStatistics,
-    GroupTest,
     kruskal_fisher,
     kruskal_sum,
     kruskal_table,
@@ -48,8 +47,7 @@ from unpooled.maths.ranks.mann_whitney import (
     TestResult,
     table_test,
 )
-from unpooled.results.compare import CompareResult
-from unpooled.results.groups import CenterGroups, GroupsResult, PairComparison
+from unpooled.results.compare import CenterComparison, CompareResult, PairComparison
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.selection_bias import BIASED, refused_for_values
 from unpooled.results.table import TableResult
@@ -75,12 +73,12 @@ class _Tests:
     ordered: bool
     alternative: Alternative
 
-    def by_center(self, method: str, centers: Sequence[GroupRankStatistics]) -> GroupTest:
+    def by_center(self, method: str, centers: Sequence[GroupRankStatistics]) -> TestResult:
         if self.ordered:
             return TREND[method](centers, self.alternative)
         return KRUSKAL[method](centers)
 
-    def by_table(self, counts: FloatArray) -> GroupTest:
+    def by_table(self, counts: FloatArray) -> TestResult:
         return trend_table(counts, self.alternative) if self.ordered else kruskal_table(counts)
 
     def pair(
@@ -101,7 +99,7 @@ def run_groups(
     alternative: Alternative,
     method: str | Sequence[str],
     shape: tuple[int | None, Limits],
-) -> GroupsResult:
+) -> CompareResult:
     """One parallel round for the centers' ranks; the chain only for the table.
 
     The chain comes first where nothing else is asked for, as for two groups.
@@ -190,7 +188,7 @@ def _combine(
     table: TableResult | None,
     refusals: Sequence[tuple[str, Refusal]],
     rounds: int,
-) -> GroupsResult:
+) -> CompareResult:
     groups = request.groups or ()
     ranks = [center.ranks for center in centers.values()]
     biased = bool(ranks) and refused_for_values(center_refusals(refusals))
@@ -206,8 +204,8 @@ def _combine(
     told = center_refusals(refusals)
     if table is not None:
         told = tuple(dict.fromkeys((*told, *table.refusals)))
-    result = GroupsResult(
-        value=request.variable,
+    result = CompareResult(
+        variable=request.variable,
         by=request.by or "",
         where=request.where,
         groups=groups,
@@ -216,7 +214,7 @@ def _combine(
         methods=tuple(found),
         pairs=(),
         centers=tuple(
-            CenterGroups(name, groups, c.ranks, c.pairs, tests.by_center("weighted", [c.ranks]))
+            CenterComparison(name, groups, c.pairs, c.ranks, tests.by_center("weighted", [c.ranks]))
             for name, c in centers.items()
         ),
         linked=_linked(groups, ranks),
@@ -237,7 +235,7 @@ def _linked(
     return tuple(tuple(groups[place] for place in block) for block in linked_groups(ranks))
 
 
-def _pairs(tests: _Tests, result: GroupsResult) -> tuple[PairComparison, ...]:
+def _pairs(tests: _Tests, result: CompareResult) -> tuple[PairComparison, ...]:
     """Every two groups, by the method of the result's own test, with Holm's adjustment."""
     pairs = [_pair_comparison(tests, result, x, y) for x, y in combinations(result.groups, 2)]
     tested = [pair for pair in pairs if pair.test is not None]
@@ -246,7 +244,7 @@ def _pairs(tests: _Tests, result: GroupsResult) -> tuple[PairComparison, ...]:
     return tuple(replace(pair, log_holm=by_groups.get(pair.groups)) for pair in pairs)
 
 
-def _pair_comparison(tests: _Tests, result: GroupsResult, x: str, y: str) -> PairComparison:
+def _pair_comparison(tests: _Tests, result: CompareResult, x: str, y: str) -> PairComparison:
     ranks = [center.pairs[x, y] for center in result.centers if (x, y) in center.pairs]
     counts = None if result.table is None else result.table.alike((x, y)).counts
     return PairComparison(
@@ -267,7 +265,7 @@ def run_comparison(
     method: str | Sequence[str],
     shape: tuple[int | None, Limits],
     declared: Variable,
-) -> CompareResult | GroupsResult:
+) -> CompareResult:
     """Two groups by Mann-Whitney; more, or ordered ones, by tests of several groups."""
     check_methods(method, METHODS)
     check_alternative(alternative)

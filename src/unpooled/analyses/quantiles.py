@@ -82,7 +82,7 @@ class ParallelRound:
                 else self._nothing(tables, group)
             )
         return QuantilesResult(
-            value=self._request.variable,
+            variable=self._request.variable,
             by=self._request.by,
             where=self._request.where,
             method=method,
@@ -176,7 +176,7 @@ class _Estimator:
             *(r for t in tables for r in t.refusals),
         )
         return QuantilesResult(
-            value=self._request.variable,
+            variable=self._request.variable,
             by=self._request.by,
             where=self._request.where,
             method=method,

@@ -1,4 +1,4 @@
-"""A card: a result with the answer first. Workbench, report, Word and notebook draw the same one."""
+"""A card: a result with the answer first, the same in workbench, report, Word and notebook."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -93,9 +93,9 @@ def fold_notes(notes: Iterable[str]) -> list[Fold]:
         whom, colon, says = note.partition(": ")
         kinds.setdefault(says if colon else note, []).append(whom if colon else "")
     folds = []
-    for says, whom in kinds.items():
-        if len(whom) > 1:
-            folds.append(Fold(f"{says} ({len(whom)} times)", tuple(whom)))
+    for says, things in kinds.items():
+        if len(things) > 1:
+            folds.append(Fold(f"{says} ({len(things)} times)", tuple(things)))
         else:
-            folds.append(Fold(f"{whom[0]}: {says}" if whom[0] else says))
+            folds.append(Fold(f"{things[0]}: {says}" if things[0] else says))
     return folds
