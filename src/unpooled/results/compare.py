@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 RECOMMENDED = "weighted"
 NO_TABLE = "There is no table, so no distributions and no quantiles; method='all' asks for one."
+_SURE = 0.05  # p below which an answer says that groups differ
 _DISAGREE = 0.05  # p of heterogeneity below which centers are said to disagree
 _LOG10 = math.log(10)
 
@@ -384,6 +385,38 @@ class CompareResult(Result):
             if self.pooled is None:
                 whole.append(table_quantiles(self.table).section())
         return whole
+
+    @property
+    def answer(self) -> str:
+        """Which group is larger, or whether groups differ: how sure, and of how many people."""
+        whom = self.reach
+        if self.test.method == "parallel" and self.pooled is not None:
+            whom = self.pooled.distribution.reach
+        return f"{self.variable} {self._says()}, {whom}."
+
+    def _says(self) -> str:
+        p = f"p {p_text(self.log10_p)}"
+        if not self.of_two:
+            sure = self.log10_p < math.log10(_SURE)
+            verb = "goes with the order of" if self.ordered else "differs between"
+            if not sure:
+                verb = f"does not clearly {verb.replace('goes', 'go').replace('differs', 'differ')}"
+            return f"{verb} {', '.join(self.groups)} ({self.test_name}, {p})"
+        x, y = self.groups
+        effect = self.effect_of(self.test.method) or self.effect
+        if effect is None:
+            return f"by {self.by}: {p} by the {self.test.method} test"
+        side = "higher" if effect.estimate > 0.5 else "lower"
+        sure = effect.low > 0.5 or effect.high < 0.5
+        says = f"is {side} in {y} than in {x}" if sure else f"does not clearly differ by {self.by}"
+        return f"{says}: P({y} > {x}) = {interval_text(effect)}, {p}"
+
+    def picture(self) -> Figure | None:
+        """The forest plot: of two groups the effect at each center, of more that of each pair."""
+        if not self.centers:
+            return None if self.table is None else self.table.picture()
+        of = "at each center" if self.of_two else "of each pair of groups"
+        return Figure(self.forest(), f"The effect {of}; ½ (dashed) means no difference.")
 
     @property
     def title(self) -> str:

@@ -102,6 +102,22 @@ class DescribeResult(Result):
         figure = Figure(self.chart(), "Mean ± SD of each group, at each center and over all.")
         return [Section("Description", self.parts(), [figure])]
 
+    @property
+    def answer(self) -> str:
+        """The means, and how they differ."""
+        means = ", ".join(
+            f"{number(g.mean)} in {g.group}" if self.by is not None else number(g.mean)
+            for g in self.groups
+            if g.mean is not None
+        )
+        unit = self.record.unit(self.variable)
+        differ = "" if self.welch is None else f" ({self._sentence()})"
+        return f"The mean of {self.variable}{unit} is {means}{differ}, {self.reach}."
+
+    def picture(self) -> Figure | None:
+        """The means, at each center and over all."""
+        return Figure(self.chart(), "Mean ± SD of each group, at each center and over all.")
+
     def parts(self) -> list[Part]:
         """The groups, and how they differ."""
         test = [] if self.welch is None else [self._sentence()]

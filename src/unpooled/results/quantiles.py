@@ -113,6 +113,26 @@ class QuantilesResult(Result):
         label = self.record.label(self.variable)
         return boxes([(q.group, q.p, q.estimate) for q in self.quantiles], label, self.by)
 
+    @property
+    def answer(self) -> str:
+        """The medians, or the first quantile that was asked for, with their intervals."""
+        levels = {quantile.p for quantile in self.quantiles}
+        p = 0.5 if 0.5 in levels else min(levels)
+        name = "median" if p == 0.5 else f"{100 * p:g} % quantile"
+        texts = [
+            f"{estimate_text(q)}{'' if self.by is None else f' in {q.group}'}"
+            for q in self.quantiles
+            if q.p == p
+        ]
+        label = self.record.label(self.variable)
+        return f"The {name} of {label} is {', '.join(texts)}, {self.reach}."
+
+    def picture(self) -> Figure | None:
+        """The box plot."""
+        levels = sorted({quantile.p for quantile in self.quantiles})
+        caption = f"Whiskers from the {100 * levels[0]:g} % to the {100 * levels[-1]:g} % quantile."
+        return Figure(self.chart(), caption)
+
     def sections(self) -> list[Section]:
         """The estimates, and the distribution that they come from."""
         return QuantileSummary((self,)).sections()
@@ -136,6 +156,15 @@ class QuantileSummary(Result):
     def chart(self) -> "altair.TopLevelMixin":
         """The first method's box plot."""
         return self.results[0].chart()
+
+    @property
+    def answer(self) -> str:
+        """That of the first method."""
+        return self.results[0].answer
+
+    def picture(self) -> Figure | None:
+        """The first method's box plot."""
+        return self.results[0].picture()
 
     @property
     def record(self) -> Record:

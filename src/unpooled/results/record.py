@@ -82,7 +82,11 @@ class Record:
             for (center, k), named in groups.items()
         ]
 
+    def unit(self, value: str) -> str:
+        """The unit in brackets, where one is declared, else nothing."""
+        declared = self.variables.get(value)
+        return "" if declared is None or declared.unit is None else f" ({declared.unit})"
+
     def label(self, value: str) -> str:
         """A variable's name, with its unit where one is declared."""
-        declared = self.variables.get(value)
-        return value if declared is None or declared.unit is None else f"{value} ({declared.unit})"
+        return f"{value}{self.unit(value)}"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from unpooled.results.data_frame import data_frame
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_remark
-from unpooled.results.report.page import Section
-from unpooled.results.report.parts import Part, Remarks, parts_html, parts_text
+from unpooled.results.report.page import Figure, Section
+from unpooled.results.report.parts import Part, Remarks, Sentences, parts_html, parts_text
 from unpooled.results.reporting import write_report
 
 if TYPE_CHECKING:
@@ -56,6 +56,16 @@ class Result(ABC):
     @abstractmethod
     def chart(self) -> "altair.TopLevelMixin":
         """The result as a picture."""
+
+    @property
+    def answer(self) -> str:
+        """The answer in one sentence."""
+        texts = (s for part in self.parts() if isinstance(part, Sentences) for s in part.sentences)
+        return next(texts, f"{self.title}.")
+
+    def picture(self) -> Figure | None:
+        """The one picture that goes with the answer; None where there is nothing to draw."""
+        return None
 
     def to_frame(self) -> Any:
         """The main numbers as a polars data frame; as a pandas one where polars is missing."""

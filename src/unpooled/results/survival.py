@@ -193,6 +193,28 @@ class SurvivalResult(Result):
         return whole
 
     @property
+    def answer(self) -> str:
+        """The median times, and the hazard ratio."""
+        medians = ", ".join(
+            f"{_reached(arm.median)}{'' if self.by is None else f' in {arm.group}'}"
+            for arm in self.arms
+        )
+        ratio = next((r for r in self.ratios if r.ratio is not None), None)
+        hazard = (
+            ""
+            if ratio is None or ratio.ratio is None
+            else f"; hazard ratio, {ratio.group} to {ratio.versus}: {_limits(ratio.ratio)}"
+        )
+        p = "" if self.stratified is None else f", p {p_text(self.stratified.log_p / log(10))}"
+        label = self.record.label(self.time)
+        return f"The median of {label} to {self.event} is {medians}{hazard}{p}, {self.reach}."
+
+    def picture(self) -> Figure | None:
+        """The Kaplan-Meier chart."""
+        caption = "Kaplan-Meier curves with 95 % bands, and the people at risk."
+        return Figure(self.chart(), caption)
+
+    @property
     def title(self) -> str:
         """What was followed up."""
         about = subject(f"{self.time}, event {self.event}", self.by, self.where)

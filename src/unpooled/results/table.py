@@ -116,6 +116,15 @@ class TableResult(Result):
         return [Section("Distribution", TableResult.parts(self), figures)]
 
     @property
+    def answer(self) -> str:
+        """What the table is of."""
+        return f"The distribution of {self.record.label(self.variable)}, {self.reach}."
+
+    def picture(self) -> Figure | None:
+        """The histogram, or the smooth density."""
+        return Figure(self.chart(), "The share of each group per unit of the variable.")
+
+    @property
     def title(self) -> str:
         """What the table is of."""
         about = subject(self.variable, self.by, self.where)
