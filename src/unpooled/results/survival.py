@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from math import log
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpooled.maths.ranks.effect import Heterogeneity, Interval
@@ -13,10 +12,9 @@ from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
-from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import count, number, p_text
-from unpooled.results.reporting import write_report
-from unpooled.results.result import Result
+from unpooled.results.result import Result, subject
 
 if TYPE_CHECKING:
     import altair
@@ -141,6 +139,7 @@ class SurvivalResult(Result):
     rounds: int
     record: Record = field(default_factory=Record)
     answered: tuple[str, ...] = ()  # the centers whose people the curves are of
+    strata: tuple[str, ...] = ()  # groupings within which arms are compared, as within centers
 
     @property
     def p_value(self) -> float | None:
@@ -154,6 +153,7 @@ class SurvivalResult(Result):
             "event": self.event,
             "by": self.by,
             "where": self.where,
+            "strata": list(self.strata),
             "horizon": self.horizon,
             "curves": [arm.to_dict() for arm in self.arms],
             "medians": [arm.median.to_dict() for arm in self.arms],
@@ -181,31 +181,45 @@ class SurvivalResult(Result):
         return kaplan_meier_chart(curves, self.record.label(self.time), self.by)
 
     def sections(self) -> list[Section]:
-        """The parts of a report."""
+        """The curves, and those of each center."""
         chart = Figure(
             self.chart(),
             "Kaplan-Meier curves with 95 % bands (log-log). Numbers at risk are those of the "
             "pseudo-sample, which stands for the people whom nobody may see.",
         )
-        whole = [Section("Survival", parts_html(self.parts()), [chart])]
+        whole = [Section("Survival", self.parts(), [chart])]
         if self.centers:
-            by_center = parts_html([Grid(*self.center_columns())])
-            whole.append(Section("Center by center", by_center))
+            whole.append(Section("Center by center", [self._center_grid()]))
         return whole
 
-    def report(self, path: str | Path) -> Path:
-        """Write a report to one HTML file."""
-        return write_report(path, self.title, self.sections(), self.record, self.refusals)
+    @property
+    def answer(self) -> str:
+        """The median times, and the hazard ratio."""
+        medians = ", ".join(
+            f"{_reached(arm.median)}{'' if self.by is None else f' in {arm.group}'}"
+            for arm in self.arms
+        )
+        ratio = next((r for r in self.ratios if r.ratio is not None), None)
+        hazard = (
+            ""
+            if ratio is None or ratio.ratio is None
+            else f"; hazard ratio, {ratio.group} to {ratio.versus}: {_limits(ratio.ratio)}"
+        )
+        p = "" if self.stratified is None else f", p {p_text(self.stratified.log_p / log(10))}"
+        label = self.record.label(self.time)
+        return f"The median of {label} to {self.event} is {medians}{hazard}{p}, {self.reach}."
+
+    def picture(self) -> Figure | None:
+        """The Kaplan-Meier chart."""
+        caption = "Kaplan-Meier curves with 95 % bands, and the people at risk."
+        return Figure(self.chart(), caption)
 
     @property
     def title(self) -> str:
         """What was followed up."""
-        by = f" by {self.by}" if self.by is not None else ""
-        where = f", where {self.where}" if self.where is not None else ""
-        return (
-            f"{self.time}, event {self.event}{by}{where}: survival {self.reach}, "
-            f"in {count(self.rounds, 'round')}"
-        )
+        about = subject(f"{self.time}, event {self.event}", self.by, self.where)
+        about += f", within {' and '.join(self.strata)}" if self.strata else ""
+        return f"{about}: survival {self.reach}, in {count(self.rounds, 'round')}"
 
     @property
     def reach(self) -> Reach:
@@ -215,7 +229,7 @@ class SurvivalResult(Result):
 
     def parts(self) -> list[Part]:
         """The arms, and how they differ."""
-        return [Grid(*self.columns()), Sentences(self.comparison()), Remarks.notes(self.notes)]
+        return [self._grid(), Sentences(self.comparison()), Remarks.notes(self.notes)]
 
     def records(self) -> list[dict[str, Any]]:
         """A row per arm and time at which its curve falls."""
@@ -226,7 +240,7 @@ class SurvivalResult(Result):
             for step in zip(*(arm.to_dict()[name] for name in names), strict=True)
         ]
 
-    def columns(self) -> tuple[list[str], list[list[str]]]:
+    def _grid(self) -> Grid:
         """A row per arm."""
         until = next((a.restricted_mean.until for a in self.arms if a.restricted_mean), None)
         mean = "restricted mean" if until is None else f"mean within {number(until)}"
@@ -240,12 +254,13 @@ class SurvivalResult(Result):
             ]
             for arm in self.arms
         ]
-        return ["arm", "people", "events", "median (95 %)", f"{mean} (95 %)"], rows
+        return Grid(["arm", "people", "events", "median (95 %)", f"{mean} (95 %)"], rows)
 
     def comparison(self) -> list[str]:
         """The tests and hazard ratios, a sentence each."""
         told = []
-        for name, test in (("by center", self.stratified), ("pooled", self.log_rank)):
+        within = " and ".join(("center", *self.strata))
+        for name, test in ((f"by {within}", self.stratified), ("pooled", self.log_rank)):
             if test is not None:
                 p = p_text(test.log_p / log(10))
                 told.append(f"log-rank {name}: χ² {number(test.statistic)}, df {test.df}, p {p}")
@@ -259,7 +274,7 @@ class SurvivalResult(Result):
             )
         return told
 
-    def center_columns(self) -> tuple[list[str], list[list[str]]]:
+    def _center_grid(self) -> Grid:
         """A row per center and arm."""
         rows = [
             [
@@ -271,7 +286,7 @@ class SurvivalResult(Result):
             ]
             for own in self.centers
         ]
-        return ["center", "arm", "people", "events", "median (95 %)"], rows
+        return Grid(["center", "arm", "people", "events", "median (95 %)"], rows)
 
 
 def _curve(followed: FollowUp, curve: SurvivalCurve) -> dict[str, Any]:
