@@ -95,6 +95,12 @@ class CenterComparison:
     pairs: Mapping[tuple[str, str], RankStatistics]
     all_ranks: GroupRankStatistics | None = None
     test: TestResult | None = None
+    stratum: str | None = None  # where only people of it are compared
+
+    @property
+    def label(self) -> str:
+        """Whose comparison it is."""
+        return self.center if self.stratum is None else f"{self.center}, {self.stratum}"
 
     @property
     def ranks(self) -> RankStatistics:
@@ -122,10 +128,12 @@ class CenterComparison:
         """The center's comparison as plain values; a group that it does not compare is left out."""
         if self.all_ranks is None or self.test is None:
             sizes = {"n_x": self.ranks.n_x, "n_y": self.ranks.n_y, "u": self.ranks.u}
-            return {"center": self.center, **sizes, "effect": interval_dict(self.effect)}
+            about = {"center": self.center, "stratum": self.stratum}
+            return {**about, **sizes, "effect": interval_dict(self.effect)}
         sized = zip(self.groups, self.sizes, self.all_ranks.mean_ranks, strict=True)
         return {
             "center": self.center,
+            "stratum": self.stratum,
             "groups": [
                 {"group": group, "n": n, "mean_rank": float(rank)} for group, n, rank in sized if n
             ],
@@ -143,8 +151,8 @@ class CenterComparison:
         """The center as a row of a table."""
         sizes = [str(n) if n else "–" for n in self.sizes]
         if self.test is None:
-            return [self.center, *sizes, *interval_cells(self.effect)]
-        return [self.center, *sizes, number(self.test.statistic), p_cell(self.test.log10_p)]
+            return [self.label, *sizes, *interval_cells(self.effect)]
+        return [self.label, *sizes, number(self.test.statistic), p_cell(self.test.log10_p)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -175,6 +183,7 @@ class CompareResult(Result):
     pooled: PooledComparison | None = None  # of two groups, by method "parallel"
     paradox: Paradox | None = None  # where all people together contradict the effect within centers
     record: Record = field(default_factory=Record)
+    strata: tuple[str, ...] = ()  # groupings within which people are compared, as within centers
 
     @property
     def of_two(self) -> bool:
@@ -207,6 +216,8 @@ class CompareResult(Result):
             return why_biased(self.biased, self.recommended)
         if not self.centers:
             return "No center could compare the groups by itself; only their tables can."
+        if self.strata:
+            return self._within()
         if len(self.centers) == 1:
             return "With one center, weighted, sum and Fisher are the same test of that center."
         if self.pooled is not None and [test.method for test in self.methods] == ["parallel"]:
@@ -233,11 +244,19 @@ class CompareResult(Result):
             )
         if self.biased:
             return why_biased(self.biased, self.recommended)
+        if self.strata:
+            return self._within()
         if len(self.centers) == 1:
             return "With one center, weighted and sum are the same test of that center."
         return (
             "Weighted has the most power where the effects are alike at all centers, and treats "
             "each center as a block; Fisher does not keep its level where effects differ."
+        )
+
+    def _within(self) -> str:
+        return (
+            f"Only people of the same center and {' and '.join(self.strata)} are compared, so that "
+            "differences between these do not count (van Elteren's stratified test)."
         )
 
     @property
@@ -293,6 +312,7 @@ class CompareResult(Result):
             "value": self.variable,
             "by": self.by,
             "where": self.where,
+            "strata": list(self.strata),
             "groups": list(self.groups),
             **({} if self.of_two else {"ordered": self.ordered, "test": self.test_name}),
             "alternative": self.alternative,
@@ -343,7 +363,7 @@ class CompareResult(Result):
         if not self.of_two:
             pairs = [(p.label, p.people, p.effect) for p in self.pairs if p.effect is not None]
             return forest(pairs, f"probability, {label}")
-        rows = [(c.center, c.people, c.effect) for c in self.centers]
+        rows = [(c.label, c.people, c.effect) for c in self.centers]
         name = "all centers" if self.reach.whole else self.reach.centers_text
         overall = {} if self.effect is None else {name: self.effect}
         if self.random is not None:
@@ -402,6 +422,7 @@ class CompareResult(Result):
     def title(self) -> str:
         """What was compared."""
         about = subject(self.variable, self.by, self.where)
+        about += f", within {' and '.join(self.strata)}" if self.strata else ""
         if self.of_two:
             relation = {"two-sided": "differs from", "greater": "is above", "less": "is below"}
             x, y = self.groups
@@ -483,8 +504,9 @@ class CompareResult(Result):
         differ, random = self.heterogeneity, self.random
         sentences = []
         if differ is not None and differ.df > 0:
+            units = "strata" if self.strata else "centers"
             sentences.append(
-                f"Between centers: Q = {number(differ.q, 3)} on {count(differ.df, 'degree')} of "
+                f"Between {units}: Q = {number(differ.q, 3)} on {count(differ.df, 'degree')} of "
                 f"freedom, p = {differ.p_value:.2g}, I² = {differ.i2:.0%}."
             )
         if random is not None:

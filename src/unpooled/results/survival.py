@@ -139,6 +139,7 @@ class SurvivalResult(Result):
     rounds: int
     record: Record = field(default_factory=Record)
     answered: tuple[str, ...] = ()  # the centers whose people the curves are of
+    strata: tuple[str, ...] = ()  # groupings within which arms are compared, as within centers
 
     @property
     def p_value(self) -> float | None:
@@ -152,6 +153,7 @@ class SurvivalResult(Result):
             "event": self.event,
             "by": self.by,
             "where": self.where,
+            "strata": list(self.strata),
             "horizon": self.horizon,
             "curves": [arm.to_dict() for arm in self.arms],
             "medians": [arm.median.to_dict() for arm in self.arms],
@@ -216,6 +218,7 @@ class SurvivalResult(Result):
     def title(self) -> str:
         """What was followed up."""
         about = subject(f"{self.time}, event {self.event}", self.by, self.where)
+        about += f", within {' and '.join(self.strata)}" if self.strata else ""
         return f"{about}: survival {self.reach}, in {count(self.rounds, 'round')}"
 
     @property
@@ -256,7 +259,8 @@ class SurvivalResult(Result):
     def comparison(self) -> list[str]:
         """The tests and hazard ratios, a sentence each."""
         told = []
-        for name, test in (("by center", self.stratified), ("pooled", self.log_rank)):
+        within = " and ".join(("center", *self.strata))
+        for name, test in ((f"by {within}", self.stratified), ("pooled", self.log_rank)):
             if test is not None:
                 p = p_text(test.log_p / log(10))
                 told.append(f"log-rank {name}: χ² {number(test.statistic)}, df {test.df}, p {p}")

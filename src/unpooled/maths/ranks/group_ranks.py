@@ -8,11 +8,13 @@ R_j = n_j(N+1)/2 + ½ Σ_i U_ij.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.density.placing import Placed
 from unpooled.maths.ranks.mann_whitney import (
     Alternative,
     TestResult,
@@ -169,6 +171,40 @@ def trend_variance(sizes: FloatArray, tied: FloatArray, *, k: int = 1) -> float:
     variance += triples(sizes) * triples(tied) / (9 * triples(whole))
     variance += pairs(sizes) * pairs(tied) / (2 * pairs(whole))
     return max(variance, 0.0)
+
+
+def placed_group_ranks(groups: Sequence[Placed | None]) -> GroupRankStatistics:
+    """What pseudo-people of one center say of the order of its groups; None: nobody is there.
+
+    Examples
+    --------
+    >>> x, y = (Placed(np.arange(2.0) + s, np.ones(2), np.zeros(2, int), np.zeros(2, bool))
+    ...         for s in (0, 0.5))
+    >>> placed_group_ranks([x, None, y]).mean_ranks
+    array([2., nan, 3.])
+    """
+    sizes = np.array([0.0 if own is None else round(own.people) for own in groups])
+    pairs = {}
+    for (i, x), (j, y) in combinations(enumerate(groups), 2):
+        if x is not None and y is not None:
+            u, most = float(y.weights @ x.below_minus_above(y.values)), sizes[i] * sizes[j]
+            pairs[i, j] = float(min(max(u, -most), most))
+    tied = _tied_placed([own for own in groups if own is not None])
+    return GroupRankStatistics.of_pairs(
+        sizes, pairs, rank_variance(tied), trend_variance(sizes, tied)
+    )
+
+
+def _tied_placed(groups: Sequence[Placed]) -> FloatArray:
+    """How many people share each value; whoever shares none counts as one."""
+    values, weights, shared = (
+        np.concatenate([getattr(own, name) for own in groups])
+        for name in ("values", "weights", "shared")
+    )
+    _, where = np.unique(values[shared], return_inverse=True)
+    tied = np.bincount(where, weights[shared]) if shared.any() else np.zeros(0)
+    alone = round(float(weights.sum() - tied.sum()))
+    return np.concatenate((tied, np.ones(alone)))
 
 
 def linked_groups(centers: Sequence[GroupRankStatistics]) -> list[list[int]]:
