@@ -42,10 +42,6 @@ class Result(ABC):
         """What the result shows, but for its title, notes of the record, and refusals."""
 
     @abstractmethod
-    def sections(self) -> list[Section]:
-        """What a report has beside that: the same parts, with charts and more detail."""
-
-    @abstractmethod
     def records(self) -> list[dict[str, Any]]:
         """The rows of `to_frame`."""
 
@@ -66,6 +62,11 @@ class Result(ABC):
     def picture(self) -> Figure | None:
         """The one picture that goes with the answer; None where there is nothing to draw."""
         return None
+
+    def sections(self) -> list[Section]:
+        """What a report shows: the same parts with the picture; some results have more detail."""
+        picture = self.picture()
+        return [Section("Result", self.parts(), [] if picture is None else [picture])]
 
     def to_frame(self) -> Any:
         """The main numbers as a polars data frame; as a pandas one where polars is missing."""

@@ -26,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for analysis in ANALYSES:
-    app.command(analysis.name, cls=CommandWithRows)(command(analysis))
+    app.command(analysis.name.replace("_", "-"), cls=CommandWithRows)(command(analysis))
 
 
 @app.command()
