@@ -211,7 +211,7 @@ def quantiles(
     fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.quantiles(
         _one_or_several(values),
-        _levels(p) if p else (0.02, 0.25, 0.5, 0.75, 0.98),
+        numbers("--p", p, "--p .25 .5 .75") if p else (0.02, 0.25, 0.5, 0.75, 0.98),
         by,
         groups=groups,
         where=where,
@@ -221,16 +221,16 @@ def quantiles(
     finish(result, fed, as_json, releases, chart, report)
 
 
-def _levels(told: list[str]) -> list[float]:
+def numbers(option: str, given: list[str], example: str) -> list[float]:
     """Numbers between spaces or commas."""
-    levels = []
-    for token in (token for part in told for token in part.split(",")):
+    found = []
+    for token in (token for part in given for token in part.split(",")):
         try:
-            levels.append(float(token))
+            found.append(float(token))
         except ValueError:
-            message = f"--p must be numbers in (0, 1), got {token!r}. Hint: --p .25 .5 .75"
+            message = f"{option} must be numbers, got {token!r}. Hint: {example}"
             raise InputError(message) from None
-    return levels
+    return found
 
 
 class _Result(Protocol):

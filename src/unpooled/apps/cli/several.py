@@ -9,6 +9,7 @@ from typer.core import TyperCommand
 from unpooled.errors import InputError
 
 _EXAMPLES = {
+    "--at": "--at 12 36 60",
     "--centers": "--centers a.csv b.csv",
     "--groups": "--groups control patient",
     "--method": "--method weighted, or --help for others",

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from unpooled.apps.cli.analyses import Local, Remote, finish, open_federation
+from unpooled.apps.cli.analyses import Local, Remote, finish, numbers, open_federation
 from unpooled.apps.cli.options import (
     AsJson,
     By,
@@ -27,6 +27,8 @@ from unpooled.apps.cli.options import (
     Where,
     chart_file,
 )
+from unpooled.errors import InputError
+from unpooled.results.data_frame import write_csv
 
 
 def survival(
@@ -51,6 +53,15 @@ def survival(
     horizon: Annotated[
         float | None, typer.Option(help="How far to look; follow-up beyond it is cut there.")
     ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at", metavar="TIMES...", help="Times at which survival is shown: --at 12 36 60."
+        ),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the curves as numbers: a row per step (.csv).")
+    ] = None,
     chart: Annotated[Path | None, chart_file("Write the curves (.svg, .png).")] = None,
     codebook: Codebook = None,
     person: Person = None,
@@ -61,10 +72,22 @@ def survival(
     releases: ShowReleases = False,
     report: Report = None,
 ) -> None:
-    """Survival curves by group: Kaplan-Meier, log-rank and the hazard ratio."""
+    """Survival curves by group: Kaplan-Meier, log-rank, hazard ratio, restricted means."""
+    if csv is not None and csv.suffix != ".csv":
+        raise InputError(f"csv must be a file that ends in .csv, got {csv}")
     local = Local(centers, center_column, k, codebook, person, per_person, ledger, seed)
     fed = open_federation(Remote(federation, timeout, on_missing), local)
     result = fed.survival(
-        time, event, by, groups=groups, where=where, cuts=cuts, event_is=event_is, horizon=horizon
+        time,
+        event,
+        by,
+        groups=groups,
+        where=where,
+        cuts=cuts,
+        event_is=event_is,
+        horizon=horizon,
+        at=numbers("--at", at or [], "--at 12 36 60"),
     )
+    if csv is not None:
+        write_csv(csv, result.records())
     finish(result, fed, as_json, releases, chart, report)
