@@ -275,7 +275,7 @@ def test_a_ledger_that_is_not_sound_is_shown_as_such(
         (["table", "crp", "--limits", "closed"], "limits must be"),
         (
             ["compare", "crp", "--by", "crp"],
-            "by must be another variable than the value",
+            "by and variable must differ, got 'crp' for both",
         ),
         (["table", "crp", "--federation", "f.toml"], "either --centers FILES..., or --federation"),
         (

@@ -12,8 +12,8 @@ from unpooled.center.questions import Ranks, decode_answer
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.ranks.mann_whitney import table_test
 from unpooled.maths.tables.binning import Rule, cut
+from unpooled.results.many_variables import ManyComparisons
 from unpooled.results.selection_bias import BIASED
-from unpooled.results.several import SeveralComparisons
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 
@@ -298,7 +298,7 @@ def test_several_variables_give_one_row_each_with_adjusted_p_values() -> None:
         )
     fed = Federation.local({"A": pl.DataFrame(rows)}, seed=1)
     several = fed.compare(["v0", "v1", "v2", "name"], by="g")
-    assert isinstance(several, SeveralComparisons)
+    assert isinstance(several, ManyComparisons)
     told = several.to_dict()
     p = [row["p_value"] for row in told["rows"]]
     bh = stats.false_discovery_control(p)

@@ -224,9 +224,9 @@ def test_the_person_column_cannot_be_asked_for() -> None:
     frame = pl.DataFrame({"v": [float(i) for i in range(40)], "id": range(40)})
     fed = Federation.local({"Haifa": frame}, person="id")
     for question in (
-        {"value": "id"},
-        {"value": "v", "by": "id"},
-        {"value": "v", "where": "id > 3"},
+        {"variable": "id"},
+        {"variable": "v", "by": "id"},
+        {"variable": "v", "where": "id > 3"},
     ):
         with pytest.raises(RefusedError, match="policy does not allow"):
             fed.describe(**question)  # type: ignore[arg-type]
@@ -334,12 +334,12 @@ def test_variables_that_the_policy_does_not_allow_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"value": 3}, "value must be the name of a variable, got 3"),
-        ({"value": "los", "by": ["arm"]}, "by must be the name of a variable"),
-        ({"value": "los", "where": 3}, "where must be a condition in text, got 3"),
-        ({"value": "los", "by": "arm", "groups": 5}, "groups must be a list of names, got 5"),
-        ({"value": "los", "by": "arm", "groups": []}, "groups must name at least one group"),
-        ({"value": "los", "max_bins": 2.5}, "max_bins must be a whole number"),
+        ({"variable": 3}, "variable must be the name of a variable, got 3"),
+        ({"variable": "los", "by": ["arm"]}, "by must be the name of a variable"),
+        ({"variable": "los", "where": 3}, "where must be a condition in text, got 3"),
+        ({"variable": "los", "by": "arm", "groups": 5}, "groups must be a list of names, got 5"),
+        ({"variable": "los", "by": "arm", "groups": []}, "groups must name at least one group"),
+        ({"variable": "los", "max_bins": 2.5}, "max_bins must be a whole number"),
     ],
 )
 def test_arguments_of_the_wrong_type(

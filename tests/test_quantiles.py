@@ -11,8 +11,8 @@ from tests.golden import cases
 from unpooled import Federation, Policy, Variable
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.quantiles.yeo_johnson import fit_likelihood, power_moments
+from unpooled.results.many_variables import ManyQuantiles
 from unpooled.results.quantiles import QuantilesResult, QuantileSummary
-from unpooled.results.several import SeveralQuantiles
 
 P = [0.02, 0.25, 0.5, 0.75, 0.98]
 ITERATION = Policy(ad_hoc="free", paper_iteration=True)
@@ -147,7 +147,7 @@ def test_a_single_p_and_several_variables() -> None:
     median = fed.quantiles("v", 0.5)
     assert estimates(median) == pytest.approx([99.5], abs=2)
     several = fed.quantiles(["v", "w", "s"], 0.5)
-    assert isinstance(several, SeveralQuantiles)
+    assert isinstance(several, ManyQuantiles)
     assert len(several.results) == 2
     assert several.to_dict()["problems"][0]["value"] == "s"
 

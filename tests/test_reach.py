@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from unpooled import Federation
+from unpooled.results.report.parts import Grid
 
 
 def hospital(seed: int, x: int, y: int, z: int = 0) -> pl.DataFrame:
@@ -64,7 +65,9 @@ def test_groups_and_several_variables_say_it_too() -> None:
     three = fed.compare("v", "g", groups=("x", "y", "z"))
     assert "Over 2 of 5 centers, 410 people." in str(three)
     many = fed.compare(["v", "w"], "g", groups=("x", "y"))
-    assert all(row[-2:] == ["2 of 5", "300"] for row in many.columns()[1])
+    grid = many.parts()[0]
+    assert isinstance(grid, Grid)
+    assert all(row[-2:] == ["2 of 5", "300"] for row in grid.rows)
     assert "v, parallel: over 2 of 5 centers" in str(fed.quantiles(["v", "w"], 0.5))
 
 

@@ -165,6 +165,37 @@ def test_without_polars_it_is_a_pandas_frame_and_without_both_an_error(
         result.to_frame()
 
 
+def test_the_old_keyword_value_still_works_and_warns(fed: Federation) -> None:
+    new = {name: ask(fed).to_dict() for name, ask in OLD.items()}
+    for name, ask in OLD.items():
+        with pytest.warns(DeprecationWarning, match="value= is now variable="):
+            old = ask(fed, keyword="value")
+        assert old.to_dict() == new[name]
+    with pytest.warns(DeprecationWarning, match=r"result\.value is now result\.variable"):
+        assert fed.describe("v").value == "v"
+    with pytest.raises(TypeError, match="variable"):
+        fed.describe()  # type: ignore[call-arg]
+
+
+def ask_for(method: str) -> Any:
+    return lambda fed, keyword="variable": getattr(fed, method)(**{keyword: "v"}, by="g", **TWO)
+
+
+OLD = {name: ask_for(name) for name in ("table", "describe", "compare", "quantiles")}
+
+
+def test_two_groups_three_groups_and_ordered_ones_are_one_type(fed: Federation) -> None:
+    two = fed.compare("v", "g", groups=("a", "b"))
+    three = fed.compare("v", "g")
+    trend = fed.compare("v", "g", groups=("a", "b"), ordered=True)
+    assert type(two) is type(three) is type(trend)
+    assert [len(result.pairs) for result in (two, three, trend)] == [1, 3, 1]
+    assert two.effect == two.pairs[0].effect == three.pairs[0].effect
+    assert two.pairs[0].test == two.test
+    names = ("mann-whitney", "kruskal-wallis", "jonckheere-terpstra")
+    assert tuple(result.test_name for result in (two, three, trend)) == names
+
+
 def test_results_stay_frozen_and_slotted(fed: Federation) -> None:
     result = fed.describe("v")
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unpooled.results.report.html import Html
 from unpooled.results.report.page import Figure, Section, page
+from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled_study import quantile_claims, testing_claims  # noqa: F401  # make claims known
 from unpooled_study.claims import CLAIMS
 from unpooled_study.figures import FIGURES, make_figure
@@ -59,21 +59,22 @@ def _claims(results: Results) -> Section:
         if not verdict.reproduced and verdict.why:
             reasons.append(f"{claim.words} {verdict.why}")
     good = sum(row[1] == "reproduced" for row in rows)
-    body = Html().paragraph(f"{good} of {len(rows)} claims are reproduced.")
+    parts: list[Part] = [Sentences([f"{good} of {len(rows)} claims are reproduced."])]
     if rows:
-        body = body.table(["claim", "verdict", "numbers"], rows)
-    body = body.items("Why not", reasons).paragraph(PAPERS_TEST)
+        parts.append(Grid(["claim", "verdict", "numbers"], rows))
+    parts += [Remarks.listed("Why not", reasons), Sentences([PAPERS_TEST])]
     if open_:
-        body = body.paragraph(f"{open_} claims need simulations that were not asked for.")
-    return Section("What the paper claims", body)
+        parts.append(Sentences([f"{open_} claims need simulations that were not asked for."]))
+    return Section("What the paper claims", parts)
 
 
 def _agreement(made: Sequence[StudyTable]) -> Section:
-    body = Html().paragraph(
+    words = (
         "z is our figure minus the published one, over the standard error of their difference: "
         "both Monte Carlo errors (the published one is ours at 2000 simulations) and what rounding "
         "to the printed digits hides."
     )
+    parts: list[Part] = [Sentences([words])]
     rows = [
         [
             f"Table {table.name}",
@@ -88,15 +89,14 @@ def _agreement(made: Sequence[StudyTable]) -> Section:
     ]
     if rows:
         header = ["table", "entries", f"|z| < {FAR}", "|z| < 2", "largest |z|"]
-        body = body.table(header, rows)
-    return Section("Agreement with the published figures", body)
+        parts.append(Grid(header, rows))
+    return Section("Agreement with the published figures", parts)
 
 
 def _table(table: StudyTable) -> Section:
     header, rows = table.rows()
     shown = [[PAPER_NAMES.get(cell, cell) for cell in row] for row in rows]
-    told = " ".join([f"{table.title}.", *([NOTES[table.name]] if table.name in NOTES else [])])
-    body = Html().paragraph(told).table(header, shown)
+    words = " ".join([f"{table.title}.", *([NOTES[table.name]] if table.name in NOTES else [])])
     far = [
         f"{', '.join(PAPER_NAMES.get(cell, cell) for cell in entry.of)}: published "
         f"{entry.published.value:g}, ours {entry.ours.value:.3g}, z {entry.z:+.2f}. "
@@ -104,7 +104,8 @@ def _table(table: StudyTable) -> Section:
         for entry in table.entries
         if entry.published is not None and entry.z is not None and abs(entry.z) >= FAR
     ]
-    return Section(f"Table {table.name}", body.items(f"Entries with |z| ≥ {FAR}", far))
+    entries = Remarks.listed(f"Entries with |z| ≥ {FAR}", far)
+    return Section(f"Table {table.name}", [Sentences([words]), Grid(header, shown), entries])
 
 
 def _reason(table: StudyTable, of: tuple[str, ...]) -> str:
@@ -138,4 +139,4 @@ def _reason(table: StudyTable, of: tuple[str, ...]) -> str:
 
 def _figure(name: str, results: Results) -> Section:
     number = name.removeprefix("fig")
-    return Section(f"Figure {number}", Html(), [Figure(make_figure(name, results), FIGURES[name])])
+    return Section(f"Figure {number}", [], [Figure(make_figure(name, results), FIGURES[name])])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray
-from unpooled.results.report.html import Html
 from unpooled.results.report.page import Section, page, write
+from unpooled.results.report.parts import Grid, Sentences
 from unpooled_study.parallel_settings import (
     GRIDDED,
     SETS,
@@ -73,17 +73,17 @@ def parallel_page(study: ParallelStudy, results: Mapping[Simulated, FloatArray])
 def _quantiles(name: str, results: Mapping[Simulated, FloatArray]) -> Section:
     found = [QuantileSummary.of(s, results[s]) for s in quantile_settings(name)]
     ratios = [v for summary in found for v in summary.verdicts()]
-    body = Html().paragraph(f"{_counted(ratios)} of what is asked.")
+    words = [f"{_counted(ratios)} of what is asked."]
     if name != "gridded":
         unnoted = [r for summary in found for r in summary.missed_unnoted()]
-        body = body.paragraph(f"Missed where the answers note nothing: {_listed(unnoted)}.")
+        words.append(f"Missed where the answers note nothing: {_listed(unnoted)}.")
         cover = [v for summary in found for v in summary.coverage_verdicts()]
-        body = body.paragraph(f"Coverage .93 to .97: {_counted(cover)}.")
+        words.append(f"Coverage .93 to .97: {_counted(cover)}.")
         first, second = "ratio .02 .25 .5 .75 .98", "asked"
     else:
         first, second = "exact hits", "full data"
     header = ["family", "centers", "K", "told", first, second, "coverage", "length", "noted"]
-    return Section(_HEADINGS[name], body.table(header, [_row(s) for s in found]))
+    return Section(_HEADINGS[name], [Sentences(words), Grid(header, [_row(s) for s in found])])
 
 
 def _row(summary: QuantileSummary) -> list[str]:
@@ -120,7 +120,7 @@ def _tests(results: Mapping[Simulated, FloatArray]) -> Section:
         "Asked: SD at most .03 with moments of all cells and .15 with tails, a level of .05, an "
         "error of P(Y>X) of at most .02 standard errors. Errors are mean absolute ones."
     )
-    return Section("Tests at ten centers", Html().paragraph(under).table(header, rows))
+    return Section("Tests at ten centers", [Sentences([under]), Grid(header, rows)])
 
 
 def _told(setting: ParallelTests) -> list[str]:

@@ -161,7 +161,7 @@ def test_cells_without_means_are_refused_where_many_people_are_in_open_ones() ->
 
 
 def test_without_the_rule_they_give_nonsense(monkeypatch: pytest.MonkeyPatch) -> None:
-    from unpooled.maths import cell_fit
+    from unpooled.maths.quantiles import cell_fit
 
     monkeypatch.setattr(cell_fit, "_MOST_ADRIFT", 1.0)
     lattice, worst = public_lattice(1.0), []

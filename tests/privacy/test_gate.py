@@ -25,6 +25,8 @@ from unpooled.center.questions import (
     Answer,
     Catalogue,
     CatalogueQuestion,
+    Categories,
+    CategoryQuestion,
     CellTable,
     CenterJoin,
     CenterTable,
@@ -32,6 +34,7 @@ from unpooled.center.questions import (
     Disclosure,
     FollowUpQuestion,
     GroupCounts,
+    GroupLevels,
     GroupMoments,
     GroupPools,
     GroupPowers,
@@ -42,6 +45,7 @@ from unpooled.center.questions import (
     JoinQuestion,
     LatticeQuestion,
     LatticeTables,
+    LevelCount,
     Message,
     Moments,
     MomentsQuestion,
@@ -50,6 +54,7 @@ from unpooled.center.questions import (
     People,
     Powers,
     PowersQuestion,
+    ProtocolQuestion,
     Question,
     RankedGroup,
     Ranks,
@@ -82,7 +87,7 @@ def gate(rows: pl.DataFrame, policy: Policy = FREE, los: Variable | None = None)
 
 def asked(door: Gate, question: Question, rows: pl.DataFrame) -> Asked | None:
     """The people whom a question means, beside all that the door let out."""
-    if isinstance(question, CatalogueQuestion):
+    if isinstance(question, CatalogueQuestion | ProtocolQuestion):
         return None
     known = Rows(open_source(rows), FREE, KEY.secret)
     return Asked(find_cohort(known, question, Variable(lower=0)), door.memory.told)
@@ -204,6 +209,19 @@ def survival(
     return SurvivalTables(scale=scale, groups=groups, resolution=resolution)
 
 
+STAGE = CategoryQuestion(variable="stage", levels=("I", "II", "III"), ordered=True)
+
+
+def stages(
+    cells: dict[str, int] | None = None, missing: int | None = None, group: str = "all"
+) -> Categories:
+    """Levels, those of a cell in one string, and how many people have them."""
+    told = tuple(
+        LevelCount(levels=tuple(levels.split()), count=n) for levels, n in (cells or {}).items()
+    )
+    return Categories(groups=(GroupLevels(group=group, cells=told, missing=missing),))
+
+
 def within(edges: Sequence[float], counts: Sequence[int]) -> list[float]:
     """Different values of so many people in each cell."""
     first = edges[0] if len(edges) else 1.0
@@ -236,6 +254,8 @@ def described(question: Question, said: Any) -> Iterator[tuple[str, Sequence[flo
             yield group.group, within(ends, group.counts), 0
         case LatticeTables(groups=(group,)):
             yield group.group, within(group.table.edges, group.table.counts), 0
+        case Categories(groups=(group,)):
+            yield group.group, within((), (group.n,)), 0
         case SurvivalTables(groups=(group,)):
             for status, own in group.tables():
                 yield group.group, within(own.edges, own.counts), int(status == 1)
@@ -244,16 +264,25 @@ def described(question: Question, said: Any) -> Iterator[tuple[str, Sequence[flo
 def people(question: Question, said: Aggregate | Catalogue) -> pl.DataFrame:
     """People whom an answer describes."""
     rows = [(value, group, died) for group, own, died in described(question, said) for value in own]
-    columns = {"los": pl.Float64, "arm": pl.String, "died": pl.Int64}
-    frame = pl.DataFrame(rows, schema=columns, orient="row")
-    return frame.with_row_index("id").with_columns(age=pl.lit(40.0))
+    schema = {"los": pl.Float64, "arm": pl.String, "died": pl.Int64}
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    stage = [] if not isinstance(said, Categories) else levels(said)
+    return frame.with_row_index("id").with_columns(
+        age=pl.lit(40.0),
+        stage=pl.Series([*stage, *["I"] * (len(rows) - len(stage))], dtype=pl.String),
+    )
+
+
+def levels(said: Categories) -> list[str]:
+    """Each person's level, the first of their cell."""
+    return [cell.levels[0] for cell in said.groups[0].cells for _ in range(cell.count)]
 
 
 PARTS: dict[type[Message], str] = {
     Sizes: "sizes",
     Moments: "moments",
     **dict.fromkeys((GroupRanks, CenterTable, CenterJoin, LatticeTables), "groups"),
-    **dict.fromkeys((Powers, SurvivalTables), "groups"),
+    **dict.fromkeys((Powers, SurvivalTables, Categories), "groups"),
 }
 SOME = pl.DataFrame(
     {
@@ -262,6 +291,7 @@ SOME = pl.DataFrame(
         "arm": ["a", "b", "c"] * 20,
         "died": [0, 1] * 30,
         "age": [40.0] * 60,
+        "stage": ["I", "II"] * 30,
     }
 )
 FOLLOW_UP = FollowUpQuestion(variable="los", event="died")
@@ -300,9 +330,23 @@ LEGAL: list[tuple[Question, Aggregate | Catalogue]] = [
     (LATTICE, cells(10, 10, **first_cell(0.123, 0.0))),  # one value, shared by all
     (LATTICE, cells(10, 10, **last_cell(0.124, 0.1))),
     (LATTICE, cells(10, 10, **first_cell(0.52, None))),
+    (STAGE, stages({"I": 10, "II III": 12})),
+    (STAGE, stages({"I": 10, "II": 12, "III": 0})),
 ]
 
 ILLEGAL: list[tuple[Question, Aggregate, str]] = [
+    (STAGE, stages({"I": 10, "II": 9, "III": 12}), "at least 10"),
+    (STAGE, stages({"I II III": 9}), "at least 10"),
+    (STAGE, stages({"I": 10, "II III": 12}, missing=3), "at least 10"),
+    (STAGE, stages({"I II": 10, "II III": 12}), "in one cell"),
+    (STAGE, stages({"I": 10, "II": 12}), "those that were asked for"),
+    (STAGE, stages({"I": 10, "II": 12, "III Smith": 11}), "those that were asked for"),
+    (CategoryQuestion(variable="stage"), stages({"I": 30, "II Smith": 30}), "must not be named"),
+    (
+        CategoryQuestion(variable="stage", where="los > 1"),
+        stages({"I": 10, "II": 0}),
+        "nobody has a level must not be told",
+    ),
     (LATTICE, cells(10, 10, **last_cell(0.1255, 0.1)), "rounded"),
     (LATTICE, cells(10, 10, **last_cell(5.0, 0.1)), "scale of an open one"),
     (LATTICE, cells(10, 10, **last_cell(-0.125, 0.1)), "scale of an open one"),

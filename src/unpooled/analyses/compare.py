@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from unpooled.maths.ranks.mann_whitney import (
 from unpooled.maths.ranks.shift import shift
 from unpooled.maths.ranks.simpson import CenterPairs, contradicts, odd_centers, table_effect, turned
 from unpooled.maths.tables.test_counts import Alike, alike_by_center
-from unpooled.results.compare import CenterComparison, CompareResult
+from unpooled.results.compare import CenterComparison, CompareResult, PairComparison
 from unpooled.results.distribution import DistributionResult
 from unpooled.results.paradox import Paradox
 from unpooled.results.pooled import PooledComparison
@@ -234,16 +234,24 @@ def check_methods(
     return tuple(name for name in known if name in asked)
 
 
+class Unit(NamedTuple):
+    """Whose people are compared with each other alone: a center's, or those of a stratum there."""
+
+    center: str
+    stratum: str | None = None
+
+
 @dataclass(slots=True)
-class _Told:
+class Comparing:
     """What the centers said, and what they refused."""
 
-    centers: Mapping[str, RankStatistics]
+    centers: Mapping[Unit, RankStatistics]
     refusals: list[tuple[str, Refusal]]
     pooled: PooledComparison | None = None
     table: TableResult | None = None
     denied: list[CenterRefusal] = field(default_factory=list)
     rounds: int = 1
+    strata: tuple[str, ...] = ()
 
     def every_refusal(self) -> tuple[CenterRefusal, ...]:
         smooth = None if self.pooled is None else self.pooled.distribution
@@ -267,7 +275,7 @@ def run_compare(
     """
     methods = check_methods(method, METHODS)
     refusals: list[tuple[str, Refusal]] = []
-    told = _Told({}, refusals)
+    told = Comparing({}, refusals)
     if methods == ("table",):
         told.table = run_table(conversation, request, *shape)
     pool = PooledRound(conversation, request, alternative, declared)
@@ -278,7 +286,7 @@ def run_compare(
         told.centers = _ask_ranks(conversation, request, refusals)
     if "parallel" in methods:
         try:
-            told.pooled = pool.combine(told.centers)
+            told.pooled = pool.combine({unit.center: own for unit, own in told.centers.items()})
         except RefusedError as refused:
             if len(methods) == 1:
                 raise
@@ -289,7 +297,7 @@ def run_compare(
         hint = "Hint: method='table' needs no center that can compare the groups by itself."
         explain(conversation, request, refusals, hint)
     told.rounds = conversation.rounds
-    return _combine(request, alternative, methods, told)
+    return combine_comparison(request, alternative, methods, told)
 
 
 def check_alternative(alternative: Alternative) -> None:
@@ -311,13 +319,13 @@ def name_groups(conversation: Conversation, request: Request) -> Request:
 
 def _ask_ranks(
     conversation: Conversation, request: Request, refusals: list[tuple[str, Refusal]]
-) -> dict[str, RankStatistics]:
+) -> dict[Unit, RankStatistics]:
     round_ = conversation.ask(RanksQuestion(**request.fields), Ranks)
     refusals += round_.refusals
     centers = {}
     for center, said in round_.aggregates.items():
         try:
-            centers[center] = RankStatistics(
+            centers[Unit(center)] = RankStatistics(
                 said.n_x, said.n_y, said.u, said.variance, said.effect_variance
             )
         except ValueError:
@@ -325,9 +333,10 @@ def _ask_ranks(
     return centers
 
 
-def _combine(
-    request: Request, alternative: Alternative, methods: Sequence[str], told: _Told
+def combine_comparison(
+    request: Request, alternative: Alternative, methods: Sequence[str], told: Comparing
 ) -> CompareResult:
+    """Two named groups, from what centers told."""
     ranks, table, pooled = list(told.centers.values()), told.table, told.pooled
     x, y = request.groups or ("", "")
     biased = _biased(told)
@@ -348,29 +357,46 @@ def _combine(
         moved, paradox = pooled.shift, pooled.paradox
     if not tests:
         refuse_told(told.every_refusal())
-    return CompareResult(
-        value=request.variable,
+    pair = PairComparison(
+        groups=(x, y),
+        ranks=tuple(ranks),
+        test=None,
+        log_holm=None,
+        effect=_effect(ranks, methods, pooled),
+        heterogeneity=heterogeneity(ranks) if ranks else None,
+    )
+    result = CompareResult(
+        variable=request.variable,
         by=request.by or "",
         where=request.where,
         groups=(x, y),
+        ordered=False,
         alternative=alternative,
         methods=tuple(tests),
-        unanswered=_unanswered(methods, tests, told),
-        effect=_effect(ranks, methods, pooled),
-        shift=moved,
-        heterogeneity=heterogeneity(ranks) if ranks else None,
-        centers=tuple(CenterComparison(c, r, center_effect(r)) for c, r in told.centers.items()),
+        pairs=(pair,),
+        centers=tuple(
+            CenterComparison(unit.center, (x, y), {(x, y): own}, stratum=unit.stratum)
+            for unit, own in told.centers.items()
+        ),
         refusals=told.every_refusal(),
         table=table,
         rounds=told.rounds,
+        linked=((x, y),),
+        biased=biased,
+        unanswered=_unanswered(methods, tests, told),
+        shift=moved,
         random=random_effect(ranks) if ranks else None,
         pooled=pooled,
         paradox=paradox,
-        biased=biased,
+        strata=told.strata,
     )
+    tested = replace(pair, test=result.test, log_holm=result.test.log_p)
+    return replace(result, pairs=(tested,))
 
 
-def _unanswered(methods: Sequence[str], tests: Sequence[TestResult], told: _Told) -> dict[str, str]:
+def _unanswered(
+    methods: Sequence[str], tests: Sequence[TestResult], told: Comparing
+) -> dict[str, str]:
     """The methods that were asked for and have no test, and why."""
     known = {test.method for test in tests}
     return {
@@ -380,7 +406,7 @@ def _unanswered(methods: Sequence[str], tests: Sequence[TestResult], told: _Told
     }
 
 
-def _biased(told: _Told) -> tuple[str, ...]:
+def _biased(told: Comparing) -> tuple[str, ...]:
     """The methods that rest on centers of which the outcome decided which they are."""
     within = bool(told.centers) and refused_for_values(center_refusals(told.refusals))
     found = list(BY_CENTER) if within else []

@@ -1,10 +1,10 @@
 """Describe a variable: n, missing, mean and SD per group, and Welch's t-test of two groups."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from unpooled.analyses.conversation import Conversation
 from unpooled.analyses.request import Request, refuse, take_attendance
-from unpooled.center.questions import Moments, MomentsQuestion
+from unpooled.center.questions import GroupMoments, Moments, MomentsQuestion
 from unpooled.maths.moments import (
     MeanSD,
     Welch,
@@ -12,7 +12,7 @@ from unpooled.maths.moments import (
     welch,
 )
 from unpooled.results.describe import CenterDescription, DescribeResult, GroupDescription
-from unpooled.results.refusals import center_refusals
+from unpooled.results.refusals import CenterRefusal, center_refusals
 
 
 def run_describe(conversation: Conversation, request: Request) -> DescribeResult:
@@ -23,44 +23,77 @@ def run_describe(conversation: Conversation, request: Request) -> DescribeResult
     refusals = (*attendance.refusals, *round_.refusals)
     if not round_.aggregates:
         refuse(refusals)
-    centers = tuple(
-        CenterDescription(center, m.group, m.n, m.missing, m.mean, m.sd)
-        for center, said in round_.aggregates.items()
-        for m in said.moments
+    said = [
+        (center, own.group, own) for center, m in round_.aggregates.items() for own in m.moments
+    ]
+    return combine_description(
+        attendance.request, attendance.groups, said, center_refusals(refusals), rounds=2
     )
-    groups = tuple(
-        _combine(group, [c for c in centers if c.group == group]) for group in attendance.groups
+
+
+def combine_description(
+    request: Request,
+    groups: Sequence[str],
+    said: Iterable[tuple[str, str, GroupMoments]],
+    refusals: tuple[CenterRefusal, ...],
+    rounds: int,
+) -> DescribeResult:
+    """From the moments of people at a center who belong to a group; there may be several."""
+    parts: dict[tuple[str, str], list[GroupMoments]] = {}
+    for center, group, moments in said:
+        parts.setdefault((group, center), []).append(moments)
+    centers = tuple(
+        CenterDescription(center, group, *_together(own), *_mean_sd(own))
+        for (group, center), own in parts.items()
+    )
+    every = [
+        [own for (g, _), some in parts.items() if g == group for own in some] for group in groups
+    ]
+    found = tuple(
+        _combine(group, own, [c for c in centers if c.group == group])
+        for group, own in zip(groups, every, strict=True)
     )
     return DescribeResult(
-        value=request.variable,
+        variable=request.variable,
         by=request.by,
         where=request.where,
-        groups=groups,
-        welch=_welch(groups),
+        groups=found,
+        welch=_welch(found),
         centers=centers,
-        refusals=center_refusals(refusals),
-        rounds=2,
+        refusals=refusals,
+        rounds=rounds,
     )
 
 
-def _combine(group: str, centers: Sequence[CenterDescription]) -> GroupDescription:
-    parts = [MeanSD(c.n, c.mean, c.sd) for c in centers if c.mean is not None and c.sd is not None]
-    told = [c.missing for c in centers if c.missing is not None]
-    whole = pool(parts) if parts and len(parts) == len(centers) else None
-    n = sum(c.n for c in centers)
-    means = [c.mean for c in centers if c.mean is not None]
-    mean = (
-        sum(c.n * m for c, m in zip(centers, means, strict=True)) / n
-        if centers and len(means) == len(centers)
-        else None
-    )
+def _together(parts: Sequence[GroupMoments]) -> tuple[int, int | None]:
+    """How many people, and how many have no value, where all parts tell."""
+    missing = [own.missing for own in parts if own.missing is not None]
+    return sum(own.n for own in parts), sum(missing) if len(missing) == len(parts) else None
+
+
+def _mean_sd(parts: Sequence[GroupMoments]) -> tuple[float | None, float | None]:
+    """Mean and SD of all parts together, as far as all tell them."""
+    whole = [MeanSD(m.n, m.mean, m.sd) for m in parts if m.mean is not None and m.sd is not None]
+    if whole and len(whole) == len(parts):
+        found = pool(whole) if len(whole) > 1 else whole[0]
+        return found.mean, found.sd
+    means = [(m.n, m.mean) for m in parts if m.mean is not None]
+    if not means or len(means) < len(parts):
+        return None, None
+    return sum(n * mean for n, mean in means) / sum(n for n, _ in means), None
+
+
+def _combine(
+    group: str, parts: Sequence[GroupMoments], centers: Sequence[CenterDescription]
+) -> GroupDescription:
+    mean, sd = _mean_sd(parts)
     return GroupDescription(
         group=group,
-        n=n,
-        missing=sum(told),
-        missing_hidden=len(centers) - len(told),
-        mean=mean if whole is None else whole.mean,
-        sd=None if whole is None else whole.sd,
+        n=sum(own.n for own in parts),
+        missing=sum(own.missing for own in parts if own.missing is not None),
+        missing_hidden=sum(center.missing is None for center in centers),
+        mean=mean,
+        sd=sd,
     )
 
 

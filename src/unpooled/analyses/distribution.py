@@ -39,7 +39,7 @@ def combine_distribution(
     people = [d.people for d in smooth.values()]
     counts = np.array([n * np.maximum(s, 0.0) for n, s in zip(people, shares, strict=True)])
     return DistributionResult(
-        value=request.variable,
+        variable=request.variable,
         by=request.by,
         where=request.where,
         table=Table(edges, counts, tuple(smooth)),

@@ -9,6 +9,7 @@ import numpy as np
 from unpooled.analyses.compare import (
     BY_CENTER,
     METHODS,
+    Unit,
     check_alternative,
     check_methods,
     name_groups,
@@ -31,7 +32,6 @@ from unpooled.maths.multiplicity import holm
 from unpooled.maths.ranks.effect import heterogeneity, overall_effect
 from unpooled.maths.ranks.group_ranks import (
     GroupRankStatistics,
-    GroupTest,
     kruskal_fisher,
     kruskal_sum,
     kruskal_table,
@@ -48,8 +48,7 @@ from unpooled.maths.ranks.mann_whitney import (
     TestResult,
     table_test,
 )
-from unpooled.results.compare import CompareResult
-from unpooled.results.groups import CenterGroups, GroupsResult, PairComparison
+from unpooled.results.compare import CenterComparison, CompareResult, PairComparison
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.selection_bias import BIASED, refused_for_values
 from unpooled.results.table import TableResult
@@ -61,26 +60,26 @@ RANK_METHODS = (*KRUSKAL, "table")
 
 
 @dataclass(frozen=True, slots=True)
-class _Center:
-    """What a center said: its groups together, and its pairs of them."""
+class UnitRanks:
+    """What a center said, or is known of a stratum there: its groups, and its pairs of them."""
 
     ranks: GroupRankStatistics
     pairs: Mapping[Pair, RankStatistics]
 
 
 @dataclass(frozen=True, slots=True)
-class _Tests:
+class GroupTests:
     """The tests of one question: of a trend in this direction, or of any difference."""
 
     ordered: bool
     alternative: Alternative
 
-    def by_center(self, method: str, centers: Sequence[GroupRankStatistics]) -> GroupTest:
+    def by_center(self, method: str, centers: Sequence[GroupRankStatistics]) -> TestResult:
         if self.ordered:
             return TREND[method](centers, self.alternative)
         return KRUSKAL[method](centers)
 
-    def by_table(self, counts: FloatArray) -> GroupTest:
+    def by_table(self, counts: FloatArray) -> TestResult:
         return trend_table(counts, self.alternative) if self.ordered else kruskal_table(counts)
 
     def pair(
@@ -101,7 +100,7 @@ def run_groups(
     alternative: Alternative,
     method: str | Sequence[str],
     shape: tuple[int | None, Limits],
-) -> GroupsResult:
+) -> CompareResult:
     """One parallel round for the centers' ranks; the chain only for the table.
 
     The chain comes first where nothing else is asked for, as for two groups.
@@ -129,8 +128,9 @@ def run_groups(
     elif table is None and not centers:
         hint = "Hint: method='table' needs no center that can compare the groups by itself."
         explain(conversation, request, refusals, hint)
-    tests = _Tests(ordered, alternative)
-    found = _combine(request, tests, methods, centers, table, refusals, conversation.rounds)
+    tests = GroupTests(ordered, alternative)
+    units = {Unit(center): own for center, own in centers.items()}
+    found = combine_groups(request, tests, methods, units, table, refusals, conversation.rounds)
     return replace(found, refusals=tuple(dict.fromkeys((*found.refusals, *denied))))
 
 
@@ -139,7 +139,7 @@ def _ask_group_ranks(
     request: Request,
     ordered: bool,
     refusals: list[tuple[str, Refusal]],
-) -> dict[str, _Center]:
+) -> dict[str, UnitRanks]:
     round_ = conversation.ask(GroupRanksQuestion(**request.fields, ordered=ordered), GroupRanks)
     refusals += round_.refusals
     centers = {}
@@ -151,7 +151,7 @@ def _ask_group_ranks(
     return centers
 
 
-def _read(said: GroupRanks, groups: Sequence[str], ordered: bool) -> _Center:
+def _read(said: GroupRanks, groups: Sequence[str], ordered: bool) -> UnitRanks:
     """What a center said, in the order of the groups; raises where it makes no sense."""
     people = {group.group: group.n for group in said.groups}
     places = {group: place for place, group in enumerate(groups)}
@@ -170,11 +170,11 @@ def _read(said: GroupRanks, groups: Sequence[str], ordered: bool) -> _Center:
         said.rank_variance,
         said.trend_variance,
     )
-    return _Center(ranks, pairs)
+    return UnitRanks(ranks, pairs)
 
 
 def _check_groups(
-    conversation: Conversation, request: Request, centers: Mapping[str, _Center]
+    conversation: Conversation, request: Request, centers: Mapping[str, UnitRanks]
 ) -> None:
     """Raise where a group is nowhere."""
     ranked = {group for center in centers.values() for pair in center.pairs for group in pair}
@@ -182,15 +182,17 @@ def _check_groups(
         take_attendance(conversation, request)
 
 
-def _combine(
+def combine_groups(
     request: Request,
-    tests: _Tests,
+    tests: GroupTests,
     methods: Sequence[str],
-    centers: Mapping[str, _Center],
+    centers: Mapping[Unit, UnitRanks],
     table: TableResult | None,
     refusals: Sequence[tuple[str, Refusal]],
     rounds: int,
-) -> GroupsResult:
+    strata: tuple[str, ...] = (),
+) -> CompareResult:
+    """Several groups, from what centers told."""
     groups = request.groups or ()
     ranks = [center.ranks for center in centers.values()]
     biased = bool(ranks) and refused_for_values(center_refusals(refusals))
@@ -206,8 +208,8 @@ def _combine(
     told = center_refusals(refusals)
     if table is not None:
         told = tuple(dict.fromkeys((*told, *table.refusals)))
-    result = GroupsResult(
-        value=request.variable,
+    result = CompareResult(
+        variable=request.variable,
         by=request.by or "",
         where=request.where,
         groups=groups,
@@ -216,14 +218,22 @@ def _combine(
         methods=tuple(found),
         pairs=(),
         centers=tuple(
-            CenterGroups(name, groups, c.ranks, c.pairs, tests.by_center("weighted", [c.ranks]))
-            for name, c in centers.items()
+            CenterComparison(
+                unit.center,
+                groups,
+                own.pairs,
+                own.ranks,
+                tests.by_center("weighted", [own.ranks]),
+                unit.stratum,
+            )
+            for unit, own in centers.items()
         ),
         linked=_linked(groups, ranks),
         refusals=told,
         table=table,
         rounds=rounds,
         biased=tuple(KRUSKAL) if biased else (),
+        strata=strata,
     )
     return replace(result, pairs=_pairs(tests, result))
 
@@ -237,7 +247,7 @@ def _linked(
     return tuple(tuple(groups[place] for place in block) for block in linked_groups(ranks))
 
 
-def _pairs(tests: _Tests, result: GroupsResult) -> tuple[PairComparison, ...]:
+def _pairs(tests: GroupTests, result: CompareResult) -> tuple[PairComparison, ...]:
     """Every two groups, by the method of the result's own test, with Holm's adjustment."""
     pairs = [_pair_comparison(tests, result, x, y) for x, y in combinations(result.groups, 2)]
     tested = [pair for pair in pairs if pair.test is not None]
@@ -246,7 +256,7 @@ def _pairs(tests: _Tests, result: GroupsResult) -> tuple[PairComparison, ...]:
     return tuple(replace(pair, log_holm=by_groups.get(pair.groups)) for pair in pairs)
 
 
-def _pair_comparison(tests: _Tests, result: GroupsResult, x: str, y: str) -> PairComparison:
+def _pair_comparison(tests: GroupTests, result: CompareResult, x: str, y: str) -> PairComparison:
     ranks = [center.pairs[x, y] for center in result.centers if (x, y) in center.pairs]
     counts = None if result.table is None else result.table.alike((x, y)).counts
     return PairComparison(
@@ -267,7 +277,7 @@ def run_comparison(
     method: str | Sequence[str],
     shape: tuple[int | None, Limits],
     declared: Variable,
-) -> CompareResult | GroupsResult:
+) -> CompareResult:
     """Two groups by Mann-Whitney; more, or ordered ones, by tests of several groups."""
     check_methods(method, METHODS)
     check_alternative(alternative)

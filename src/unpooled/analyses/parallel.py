@@ -1,7 +1,8 @@
 """The parallel round: every center's own tables on a public lattice, all at the same time."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isinf, nan
 from typing import NamedTuple
 
@@ -73,6 +74,7 @@ class Tables:
     unplaced: Mapping[str, Mapping[str, int]]  # the same, of outer cells: not where beyond an edge
     refusals: tuple[tuple[str, Refusal], ...]
     rounds: int
+    strata: Mapping[str, Mapping[str, Sequence[str | None]]]  # group → center → each table's
 
     def of(self, group: str) -> list[LatticeTable]:
         """Every table of a group."""
@@ -96,39 +98,97 @@ class Tables:
         return found
 
 
+Placing = Callable[[str], tuple[str, str | None] | None]
+"""To which group and stratum of the analysis a center's own group belongs; None: to none.
+
+ValueError where nobody asked for it.
+"""
+
+
+class _Table(NamedTuple):
+    """One table of a center: of whom, as it was told, and read."""
+
+    group: str
+    stratum: str | None
+    own: str  # what the center calls these people
+    told: CellTable
+    read: LatticeTable
+    hidden: int
+    unplaced: int
+
+
 def ask_tables(conversation: Conversation, request: Request, declared: Variable) -> Tables:
     """One round: the tables of every group."""
     round_ = conversation.ask(LatticeQuestion(**request.fields), LatticeTables)
-    refusals = list(round_.refusals)
+    placing = partial(_asked_group, (EVERYBODY,) if request.by is None else request.groups)
+    about = declared, placing, request.groups
+    tables = combine_tables(round_.aggregates, round_.refusals, *about)
+    if isinstance(tables, list):
+        explain(conversation, request, tables)
+    return tables
+
+
+def _asked_group(asked: Sequence[str] | None, own: str) -> tuple[str, None]:
+    if asked is not None and own not in asked:
+        raise ValueError("the center answered for a group that was not asked for")
+    return own, None
+
+
+def combine_tables(
+    answers: Mapping[str, LatticeTables],
+    refused: Iterable[tuple[str, Refusal]],
+    declared: Variable,
+    placing: Placing,
+    wanted: Sequence[str] | None,
+) -> Tables | list[tuple[str, Refusal]]:
+    """The tables of the wanted groups (all), as far as they say where people are.
+
+    Where there are none, all that was refused.
+    """
+    refusals = list(refused)
     found: dict[str, dict[str, list[LatticeTable]]] = {}
+    strata: dict[str, dict[str, list[str | None]]] = {}
     hidden: dict[str, dict[str, int]] = {}
     unplaced: dict[str, dict[str, int]] = {}
-    readable = []
-    for center, said in round_.aggregates.items():
+    readable: dict[str, list[_Table]] = {}
+    for center, said in answers.items():
         try:
             lattice = public_lattice(said.scale, said.resolution, said.lower, said.upper)
-            tables = _read_groups(said, request, lattice)
+            readable[center] = list(_read(said, placing, lattice))
         except ValueError:
             refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
             continue
-        readable.append(said)
-        for group, own in tables.items():
-            placeable = [table for table in own if _can_place(table, lattice)]
-            hidden.setdefault(group, {})[center] = _hidden(said, group, lattice)
-            unplaced.setdefault(group, {})[center] = _unplaced(said, group)
-            if len(placeable) < len(own):
-                named = None if request.by is None else group
+        for table in readable[center]:
+            for people, n in ((hidden, table.hidden), (unplaced, table.unplaced)):
+                so_far = people.setdefault(table.group, {})
+                so_far[center] = so_far.get(center, 0) + n
+            if _can_place(table.read, lattice):
+                found.setdefault(table.group, {}).setdefault(center, []).append(table.read)
+                strata.setdefault(table.group, {}).setdefault(center, []).append(table.stratum)
+            else:
+                named = None if table.own == EVERYBODY else table.own
                 refusals.append((center, Refusal(reason=Reason.FEW_CELLS, name=named)))
-            if placeable:
-                found.setdefault(group, {})[center] = placeable
     if not found:
-        explain(conversation, request, refusals)
-    wanted = request.groups if request.groups is not None else in_order(found)
-    groups = {group: found.get(group, {}) for group in wanted}
-    few = {group: _few_values(round_.aggregates.values(), group) for group in groups}
+        return refusals
+    names = wanted if wanted is not None else in_order(found)
+    said_by = {center: answers[center] for center in readable}
+    few = {group: _few_values(said_by, readable, group) for group in names}
+    groups = {group: found.get(group, {}) for group in names}
     everything = [table for own in found.values() for tables in own.values() for table in tables]
-    lattice = _common_lattice(readable, declared, everything)
-    return Tables(lattice, groups, few, hidden, unplaced, tuple(refusals), 1)
+    lattice = _common_lattice(list(said_by.values()), declared, everything)
+    return Tables(lattice, groups, few, hidden, unplaced, tuple(refusals), 1, strata)
+
+
+def _read(said: LatticeTables, placing: Placing, lattice: Lattice) -> Iterator[_Table]:
+    """A center's tables that belong to some group; ValueError where one cannot be."""
+    for own in said.groups:
+        place = placing(own.group)
+        if place is not None:
+            table = read_table(own.table, lattice)
+            if said.resolution is not None:
+                table = LatticeTable.between_values(table, said.resolution)
+            figures = _hidden(said, own.table, lattice), _unplaced(said, own.table)
+            yield _Table(*place, own.group, own.table, table, *figures)
 
 
 def _common_lattice(
@@ -148,31 +208,33 @@ def _common_lattice(
     )
 
 
-def _hidden(said: LatticeTables, group: str, lattice: Lattice) -> int:
-    """How many of a group may be anywhere, as few values withhold the moments of their cell.
+def _hidden(said: LatticeTables, table: CellTable, lattice: Lattice) -> int:
+    """How many of a table may be anywhere, as few values withhold the moments of their cell.
 
     That is one cell between limits, or two without any.
     """
     most = 2 if isinf(lattice.lower) and isinf(lattice.upper) else 1
-    tables = [told.table for told in said.groups if told.group == group]
-    return sum(
-        sum(table.counts)
-        for table in tables
-        if len(table.counts) <= most
-        and not any(mean is not None for mean in table.means)
-        and said.moments != "none"
-    )
+    blind = len(table.counts) <= most and not any(mean is not None for mean in table.means)
+    return sum(table.counts) if blind and said.moments != "none" else 0
 
 
-def _unplaced(said: LatticeTables, group: str) -> int:
-    """How many of a group are in outer cells of so few values that their means were withheld."""
-    tables = [told.table for told in said.groups if told.group == group]
-    outer = [(table, cell) for table in tables for cell in {0, len(table.counts) - 1}]
-    return sum(t.counts[c] for t, c in outer if t.means[c] is None and said.moments != "none")
+def _unplaced(said: LatticeTables, table: CellTable) -> int:
+    """How many of a table are in outer cells of so few values that their means were withheld."""
+    if said.moments == "none":
+        return 0
+    outer = {0, len(table.counts) - 1}
+    return sum(table.counts[cell] for cell in outer if table.means[cell] is None)
 
 
-def _few_values(said: Iterable[LatticeTables], group: str) -> tuple[bool, bool]:
-    tables = [(g.table, s.moments != "none") for s in said for g in s.groups if g.group == group]
+def _few_values(
+    said: Mapping[str, LatticeTables], read: Mapping[str, Sequence[_Table]], group: str
+) -> tuple[bool, bool]:
+    tables = [
+        (table.told, said[center].moments != "none")
+        for center, own in read.items()
+        for table in own
+        if table.group == group
+    ]
 
     def most(outer: int) -> bool:
         few = sum(t.counts[outer] for t, may in tables if may and t.means[outer] is None)
@@ -190,19 +252,6 @@ def _can_place(table: LatticeTable, lattice: Lattice) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _read_groups(
-    said: LatticeTables, request: Request, lattice: Lattice
-) -> dict[str, list[LatticeTable]]:
-    asked = (EVERYBODY,) if request.by is None else request.groups
-    if asked is not None and not {group.group for group in said.groups} <= set(asked):
-        raise ValueError("the center answered for groups that were not asked for")
-    found = {group.group: [read_table(group.table, lattice)] for group in said.groups}
-    if said.resolution is None:
-        return found
-    between = LatticeTable.between_values
-    return {group: [between(t, said.resolution) for t in own] for group, own in found.items()}
 
 
 def read_table(said: CellTable, lattice: Lattice) -> LatticeTable:

@@ -56,46 +56,56 @@ class ParallelRound:
         """One of `CELL_METHODS`; a `RefusedError` where nobody told of any group."""
         if self._tables is None:
             self._tables = ask_tables(self._conversation, self._request, self._declared)
-        search = CELL_METHODS[method]
-        if search is None:
-            return self._smooth(self._tables)
-        return self._fitted(self._tables, method, search)
+        return combine_quantiles(self._request, self._tables, self._p, method)
 
-    def _smooth(self, tables: Tables) -> QuantilesResult:
-        smooth = combine_distribution(self._request, tables)
-        found = smooth_quantiles(smooth, self._p)
-        told: list[Quantile] = []
-        for group in tables.groups:
-            own = [quantile for quantile in found.quantiles if quantile.group == group]
-            told += own or self._nothing(tables, group)
-        return replace(found, quantiles=tuple(told), distribution=smooth)
 
-    def _fitted(self, tables: Tables, method: str, search: Search) -> QuantilesResult:
-        if not any(tables.groups.values()):
-            refuse(tables.refusals)
-        told: list[Quantile] = []
-        for group in tables.groups:
-            own = tables.of(group)
-            told += (
-                cell_fit_estimates(group, own, tables.lattice, self._p, search)
-                if own
-                else self._nothing(tables, group)
-            )
-        return QuantilesResult(
-            value=self._request.variable,
-            by=self._request.by,
-            where=self._request.where,
-            method=method,
-            quantiles=tuple(told),
-            refusals=center_refusals(tables.refusals),
-            rounds=tables.rounds,
-            people=tables.people(),
+def combine_quantiles(
+    request: Request, tables: Tables, p: FloatArray, method: str
+) -> QuantilesResult:
+    """Every group's quantiles by one of `CELL_METHODS`."""
+    search = CELL_METHODS[method]
+    return _smooth(request, tables, p) if search is None else _fitted(request, tables, p, method)
+
+
+def _smooth(request: Request, tables: Tables, p: FloatArray) -> QuantilesResult:
+    smooth = combine_distribution(request, tables)
+    found = smooth_quantiles(smooth, p)
+    told: list[Quantile] = []
+    for group in tables.groups:
+        own = [quantile for quantile in found.quantiles if quantile.group == group]
+        told += own or _nothing(tables, group, p)
+    return replace(found, quantiles=tuple(told), distribution=smooth)
+
+
+def _fitted(request: Request, tables: Tables, p: FloatArray, method: str) -> QuantilesResult:
+    if not any(tables.groups.values()):
+        refuse(tables.refusals)
+    told: list[Quantile] = []
+    search = CELL_METHODS[method]
+    assert search is not None
+    for group in tables.groups:
+        own = tables.of(group)
+        told += (
+            cell_fit_estimates(group, own, tables.lattice, p, search)
+            if own
+            else _nothing(tables, group, p)
         )
+    return QuantilesResult(
+        variable=request.variable,
+        by=request.by,
+        where=request.where,
+        method=method,
+        quantiles=tuple(told),
+        refusals=center_refusals(tables.refusals),
+        rounds=tables.rounds,
+        people=tables.people(),
+    )
 
-    def _nothing(self, tables: Tables, group: str) -> list[Quantile]:
-        refusals = center_refusals(tables.refusals)
-        refused = [refusal for refusal in refusals if refusal.group in (group, None)]
-        return without_estimate(group, self._p, why_nothing(refused))
+
+def _nothing(tables: Tables, group: str, p: FloatArray) -> list[Quantile]:
+    refusals = center_refusals(tables.refusals)
+    refused = [refusal for refusal in refusals if refusal.group in (group, None)]
+    return without_estimate(group, p, why_nothing(refused))
 
 
 ONLY_BY_NAME = ("paper-grid",)
@@ -176,7 +186,7 @@ class _Estimator:
             *(r for t in tables for r in t.refusals),
         )
         return QuantilesResult(
-            value=self._request.variable,
+            variable=self._request.variable,
             by=self._request.by,
             where=self._request.where,
             method=method,

@@ -46,11 +46,11 @@ class Request:
         cuts: Sequence[float] | float | None = None,
     ) -> "Request":
         """Check the analyst's words before any center is asked."""
-        _check_type("value", variable, str, "the name of a variable")
+        _check_type("variable", variable, str, "the name of a variable")
         _check_type("by", by, str | None, "the name of a variable")
         _check_type("where", where, str | None, "a condition in text")
         if by == variable and cuts is None:
-            raise InputError(f"by must be another variable than the value, got {by!r} for both")
+            raise InputError(f"by and variable must differ, got {by!r} for both")
         if groups is not None and by is None:
             raise InputError("groups needs by, the variable that says who belongs to which group")
         if groups is not None and (isinstance(groups, str) or not isinstance(groups, Iterable)):

@@ -75,7 +75,7 @@ def run_table(
     if table is None:
         refuse(refusals)
     return TableResult(
-        value=request.variable,
+        variable=request.variable,
         by=request.by,
         where=request.where,
         table=table,

@@ -36,6 +36,7 @@ from unpooled.center.questions import (
     GroupRanksQuestion,
     Named,
     PowersQuestion,
+    ProtocolQuestion,
     RanksQuestion,
     Reason,
     Refusal,
@@ -144,6 +145,8 @@ class Center:
             self._check_budget()
             if isinstance(question, CatalogueQuestion):
                 return self._gate.release(question, self._catalogue(), ticket=ticket)
+            if isinstance(question, ProtocolQuestion) or question.in_protocol:
+                raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
             asked, refusals = self._choose(question)
             return self._respond(question, asked, refusals, ticket)
         except RefusedQuestion as refused:

@@ -24,6 +24,8 @@ from unpooled.center.data.variables import Variable
 from unpooled.center.policy import PerPerson, Policy
 from unpooled.center.questions import (
     EVERYBODY,
+    OTHER,
+    CategoryQuestion,
     CohortQuestion,
     OutcomeQuestion,
     Reason,
@@ -169,6 +171,7 @@ class Cohort:
         question: CohortQuestion,
         declared: Variable,
         selected: where.Condition | None,
+        blocks: Mapping[str, BoolArray] | None = None,
     ) -> None:
         self.k = rows.policy.k
         self.question = question
@@ -182,7 +185,10 @@ class Cohort:
         self._counted: dict[str, BoolArray] = {}
         self._cells: dict[str, tuple[tuple[float, ...], Places]] = {}
         self.nearest: tuple[str, ...] = ()  # groups that are answered as an earlier set was
-        self._read_groups()
+        if blocks is None:
+            self._read_groups()
+        else:
+            self.groups = dict(blocks)
 
     # --- who they are -----------------------------------------------------------------------
 
@@ -318,6 +324,28 @@ class Cohort:
             self._cells[group] = edges, cell
         return self._cells[group][1]
 
+    def level_names(self) -> tuple[str, ...]:
+        """The levels of a category that may be named: those declared, or that K people have."""
+        assert isinstance(self.question, CategoryQuestion)
+        return self._column_levels.names
+
+    def may_be_empty(self) -> tuple[bool, ...]:
+        """Which of these levels, and of all others, may be said to have nobody."""
+        return self._column_levels.empty
+
+    def levels(self, group: str, cells: Sequence[Sequence[str]]) -> Places:
+        """In which of these cells of levels, from 0, that of each who counts lies."""
+        place = {level: cell for cell, levels in enumerate(cells) for level in levels}
+        names = (*self.level_names(), OTHER)
+        cell_of = np.array([place.get(name, len(cells)) for name in names], dtype=np.int32)
+        code = big_arrays.chosen(self.value(), self.counted(group))
+        return np.asarray(cell_of[code.astype(np.int64)])
+
+    @cached_property
+    def _column_levels(self) -> "ColumnLevels":
+        assert isinstance(self.question, CategoryQuestion)
+        return column_levels(self.rows, self.question.variable, self.question.levels)
+
     def status(self) -> Places:
         """Of an outcome: 1 for who had the event, 2 for who had not, 0 where it is not known.
 
@@ -348,6 +376,8 @@ class Cohort:
     @cached_property
     def _raw(self) -> FloatArray:
         variable, source = self.question.variable, self.rows.source
+        if isinstance(self.question, CategoryQuestion):
+            return self._column_levels.code
         if source.kinds[variable] not in NUMBERS:
             return big_arrays.full(self.rows.size, np.nan, np.float64)
         if not self.rows.several:
@@ -426,6 +456,75 @@ class Cohort:
             if meant is None:
                 raise RefusedQuestion(Reason.UNCLEAR_EVENT, event)
         return f"({label} = {literal(meant)})"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLevels:
+    """A column as a category: the number of each person's level, NaN for those without one.
+
+    All levels that are not named count as one more. `empty` says of each, and of that, whether it
+    may be said that nobody has it: not where the name of a level that hardly anybody has was
+    chosen by the asker, and "nobody" would say that a certain person is not there.
+    """
+
+    names: tuple[str, ...]
+    code: FloatArray
+    empty: tuple[bool, ...]
+
+
+def column_levels(
+    rows: Rows,
+    column: str,
+    declared: Sequence[str] | None,
+    cuts: Sequence[float] | None = None,
+    bands_named: Sequence[str] | None = None,
+    *,
+    completed: bool = False,
+) -> ColumnLevels:
+    """Each person's level of a column, or the band of a number; `completed` as words are."""
+    k, zeros, label = rows.policy.k, rows.policy.zero_cells, rows.label(column, cuts)
+    people = _level_of_people(rows, column, label, declared, completed=completed)
+    counted = f"SELECT g, count(*) FROM ({people}) WHERE g IS NOT NULL GROUP BY g"
+    counts = dict(rows.source.rows(counted))
+    if cuts is not None:
+        names = bands(cuts)
+        chosen = set(cuts) <= set((rows.policy.groupings or {}).get(column, ()))
+        empty = (zeros and chosen,) * len(names) + (True,)
+    else:
+        frequent = sorted(level for level, n in counts.items() if n >= k)
+        names = tuple(frequent) if declared is None else tuple(declared)
+        all_frequent = len(frequent) == len(counts)
+        each = (all_frequent or counts.get(name, 0) >= k for name in names)
+        empty = tuple(zeros and may for may in (*each, all_frequent))
+    coded = f"SELECT unit, {_coded('g', names)} AS c FROM ({people})"
+    code = big_arrays.full(rows.size, np.nan, np.float64)
+    for batch in rows.source.batches(f"SELECT unit, coalesce(c, -1) AS c FROM ({coded})"):
+        code[batch["unit"]] = np.where(batch["c"] < 0, np.nan, batch["c"])
+    return ColumnLevels(tuple(bands_named or names), code, empty)
+
+
+def _level_of_people(
+    rows: Rows, column: str, label: str, declared: Sequence[str] | None, *, completed: bool
+) -> str:
+    """SQL for each person's level; of several rows the first or the highest, as the policy says."""
+    words = [column] if completed else []
+    read = f"SELECT {PERSON} AS unit, {ROW}, {label} AS g FROM {rows.numbered(words)}"
+    read = f"{read} WHERE {PERSON} IS NOT NULL"
+    if not rows.several:
+        return f"SELECT unit, g FROM ({read})"
+    one = f"arg_min(g, {ROW})"
+    if rows.policy.per_person == "max":
+        one = "max(g)" if declared is None else f"arg_max(g, {_coded('g', declared, -1)})"
+    return f"SELECT unit, {one} FILTER (g IS NOT NULL) AS g FROM ({read}) GROUP BY unit"
+
+
+def _coded(label: str, names: Sequence[str], other: int | None = None) -> str:
+    """SQL for the number of a level; all others have one more, or `other`."""
+    rest = len(names) if other is None else other
+    if not names:
+        return f"CASE WHEN {label} IS NOT NULL THEN {rest} END"
+    cases = " ".join(f"WHEN {literal(name)} THEN {code}" for code, name in enumerate(names))
+    return f"CASE WHEN {label} IS NOT NULL THEN CASE {label} {cases} ELSE {rest} END END"
 
 
 def _cells(values: FloatArray, edges: FloatArray) -> Places:
@@ -530,6 +629,10 @@ def check_values(rows: Rows, question: CohortQuestion, declared: Variable) -> No
     breaks the rule.
     """
     source, policy, variable = rows.source, rows.policy, question.variable
+    if isinstance(question, CategoryQuestion):
+        if policy.per_person == "mean" and rows.varies(variable):
+            raise RefusedQuestion(Reason.REPEATED_PERSON)
+        return
     if source.kinds[variable] not in NUMBERS:
         column = quote(variable)
         ((values,),) = source.rows(f"SELECT count({column}) FROM {source.relation}")

@@ -16,12 +16,16 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from unpooled.center.blocks import join_levels
 from unpooled.center.disclosure import TooClose
 from unpooled.center.keyed_boundaries import keyed_draws, keyed_weight
 from unpooled.center.memory import Draft
 from unpooled.center.people import Cohort, RefusedQuestion
 from unpooled.center.questions import (
+    OTHER,
     Aggregate,
+    Categories,
+    CategoryQuestion,
     CellMoments,
     CellTable,
     CenterJoin,
@@ -29,6 +33,7 @@ from unpooled.center.questions import (
     Disclosure,
     FollowUpQuestion,
     GroupCounts,
+    GroupLevels,
     GroupMoments,
     GroupPools,
     GroupPowers,
@@ -39,6 +44,7 @@ from unpooled.center.questions import (
     JoinQuestion,
     LatticeQuestion,
     LatticeTables,
+    LevelCount,
     Limits,
     Moments,
     MomentsQuestion,
@@ -129,6 +135,8 @@ class Summary:
                 return self._survival()
             case PowersQuestion():
                 return self._powers()
+            case CategoryQuestion():
+                return self._categories()
             case _:
                 raise TypeError(f"nobody summarises {type(self.question).__name__}")
 
@@ -564,6 +572,40 @@ class Summary:
 
     def _facts(self, horizon: float | None = None) -> "LatticeFacts":
         return center_facts(self.cohort, self.question.variable, horizon)
+
+    # --- categories -------------------------------------------------------------------------
+
+    def _categories(self) -> Categories:
+        """Each group by its levels, levels of too few people merged; more of them where the rule
+        forbids that.
+        """
+        groups: list[GroupLevels] = []
+        for group in self.cohort.groups:
+            tries = (Categories(groups=(said,)) for said in self._level_cells(group))
+            groups += self._all(tries).groups
+        return Categories(groups=tuple(groups))
+
+    def _level_cells(self, group: str) -> Iterator[GroupLevels]:
+        question, cohort, k = self.question, self.cohort, self.terms.k
+        names = (*cohort.level_names(), OTHER)
+        each = cohort.levels(group, [(name,) for name in names])
+        counts = np.bincount(each, minlength=len(names)).tolist()
+        empty = cohort.may_be_empty() if question.where is None else (False,) * len(names)
+        for coarser in _COARSER:
+            least = math.ceil(coarser * k)
+            joined = join_levels(counts, least, ordered=question.ordered, empty=empty)
+            nobody = [(level,) for level, n in enumerate(counts) if n == 0 and empty[level]]
+            cells = [
+                LevelCount(
+                    levels=tuple(names[level] for level in levels),
+                    count=sum(counts[level] for level in levels),
+                )
+                for levels in sorted([*joined, *nobody])
+                if names[levels[0]] != OTHER or sum(counts[level] for level in levels)
+            ]
+            yield GroupLevels(group=group, cells=tuple(cells), missing=cohort.missing(group))
+            if least > sum(counts):
+                break
 
     # --- the paper's iteration --------------------------------------------------------------
 

@@ -1,9 +1,11 @@
 """The federation: what the analyst holds."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, TypeVar, cast, get_args, overload
 
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.describe import run_describe
@@ -22,16 +24,28 @@ from unpooled.federation.local import name_by_file, open_link
 from unpooled.maths.ranks.mann_whitney import Alternative
 from unpooled.results.compare import CompareResult
 from unpooled.results.describe import DescribeResult
-from unpooled.results.groups import GroupsResult
+from unpooled.results.many_variables import ManyComparisons, ManyQuantiles, each
 from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
 from unpooled.results.record import Record
 from unpooled.results.releases import Releases
-from unpooled.results.several import SeveralComparisons, SeveralQuantiles, each
-from unpooled.results.several_groups import SeveralGroups, several_comparisons
 from unpooled.results.survival import SurvivalResult
 from unpooled.results.table import TableResult
 
 OnMissing = Literal["stop", "exclude"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _variable_was_value(method: F) -> F:
+    """Let the old keyword `value` go on, with a warning."""
+
+    @wraps(method)
+    def call(*given: Any, **named: Any) -> Any:
+        if "value" in named:
+            warnings.warn("value= is now variable=", DeprecationWarning, stacklevel=2)
+            named["variable"] = named.pop("value")
+        return method(*given, **named)
+
+    return cast("F", call)
 
 
 class Federation:
@@ -173,9 +187,10 @@ class Federation:
         """All that has left the centers so far."""
         return Releases(tuple(self._coordinator.received))
 
+    @_variable_was_value
     def table(
         self,
-        value: str,
+        variable: str,
         by: str | None = None,
         *,
         groups: Sequence[object] | None = None,
@@ -189,7 +204,7 @@ class Federation:
 
         Parameters
         ----------
-        value, by, groups, where
+        variable, by, groups, where
             The variable; the one that says who belongs to which group; which groups (all);
             which people, such as "age >= 65 and sex == 'F'".
         cuts
@@ -214,16 +229,17 @@ class Federation:
                 "the declared limits anyway"
             )
         conversation = self._coordinator.converse()
-        request = self._request(conversation, value, by, groups, where, cuts)
+        request = self._request(conversation, variable, by, groups, where, cuts)
         if method == "parallel":
-            smooth = run_distribution(conversation, request, self._declared(value), max_bins)
+            smooth = run_distribution(conversation, request, self._declared(variable), max_bins)
             return replace(smooth, record=self._record(conversation))
         result = run_table(conversation, request, max_bins, limits)
         return replace(result, record=self._record(conversation))
 
+    @_variable_was_value
     def describe(
         self,
-        value: str,
+        variable: str,
         by: str | None = None,
         *,
         groups: Sequence[object] | None = None,
@@ -235,33 +251,18 @@ class Federation:
         The parameters are those of `table`.
         """
         conversation = self._coordinator.converse()
-        request = self._request(conversation, value, by, groups, where, cuts)
+        request = self._request(conversation, variable, by, groups, where, cuts)
         result = run_describe(conversation, request)
         return replace(result, record=self._record(conversation))
 
     @overload
     def compare(
         self,
-        value: str,
+        variable: str,
         by: str | None = None,
         *,
-        groups: Sequence[object],
-        ordered: Literal[True],
-        where: str | None = None,
-        cuts: Sequence[float] | float | None = None,
-        alternative: Alternative = "two-sided",
-        method: str | Sequence[str] = "weighted",
-        max_bins: int | None = None,
-    ) -> GroupsResult: ...
-
-    @overload
-    def compare(
-        self,
-        value: str,
-        by: str | None = None,
-        *,
-        groups: tuple[object, object],
-        ordered: Literal[False] = False,
+        groups: Sequence[object] | None = None,
+        ordered: bool = False,
         where: str | None = None,
         cuts: Sequence[float] | float | None = None,
         alternative: Alternative = "two-sided",
@@ -272,7 +273,7 @@ class Federation:
     @overload
     def compare(
         self,
-        value: str | list[str] | tuple[str, ...],
+        variable: list[str] | tuple[str, ...],
         by: str | None = None,
         *,
         groups: Sequence[object] | None = None,
@@ -282,11 +283,12 @@ class Federation:
         alternative: Alternative = "two-sided",
         method: str | Sequence[str] = "weighted",
         max_bins: int | None = None,
-    ) -> Any: ...  # how many groups and variables there are decides
+    ) -> ManyComparisons: ...
 
+    @_variable_was_value
     def compare(
         self,
-        value: str | list[str] | tuple[str, ...],
+        variable: str | list[str] | tuple[str, ...],
         by: str | None = None,
         *,
         groups: Sequence[object] | None = None,
@@ -296,17 +298,16 @@ class Federation:
         alternative: Alternative = "two-sided",
         method: str | Sequence[str] = "weighted",
         max_bins: int | None = None,
-    ) -> CompareResult | GroupsResult | SeveralComparisons | SeveralGroups:
+    ) -> CompareResult | ManyComparisons:
         """Does a variable differ between groups? Federated rank tests.
 
-        Two groups are compared by Mann-Whitney tests (`CompareResult`), three or more by
-        Kruskal and Wallis's and then every pair (`GroupsResult`), ordered ones by Jonckheere
-        and Terpstra's trend test instead.
+        Two groups are compared by Mann-Whitney tests, three or more by Kruskal and Wallis's and
+        then every pair, ordered ones by Jonckheere and Terpstra's trend test instead.
 
         Parameters
         ----------
-        value
-            A variable, or several: then one row a variable, with Holm's and
+        variable
+            One, or a list of several: then one row a variable, with Holm's and
             Benjamini-Hochberg's adjusted p-values.
         by, groups, where, cuts, max_bins
             As for `table`; of two groups, x is groups[0], y is groups[1].
@@ -321,23 +322,24 @@ class Federation:
 
         settled = groups  # of several variables, the first one settles which groups all have
 
-        def run(variable: str) -> CompareResult | GroupsResult:
+        def run(name: str) -> CompareResult:
             nonlocal settled
             conversation = self._coordinator.converse()
-            request = self._request(conversation, variable, by, settled, where, cuts)
-            shape, declared = (max_bins, self._limits(variable)), self._declared(variable)
+            request = self._request(conversation, name, by, settled, where, cuts)
+            shape, declared = (max_bins, self._limits(name)), self._declared(name)
             asked = request, ordered, alternative, method, shape, declared
             result = run_comparison(conversation, *asked)
             settled = result.groups
-            return _recorded(result, self._record(conversation))
+            return result.recorded(self._record(conversation))
 
-        if isinstance(value, list | tuple):
-            return several_comparisons(each(value, run))
-        return run(value)
+        if isinstance(variable, list | tuple):
+            return ManyComparisons(each(variable, run))
+        return run(variable)
 
+    @_variable_was_value
     def quantiles(
         self,
-        value: str | list[str] | tuple[str, ...],
+        variable: str | list[str] | tuple[str, ...],
         p: Sequence[float] | float = DEFAULT_P,
         by: str | None = None,
         *,
@@ -345,12 +347,12 @@ class Federation:
         where: str | None = None,
         cuts: Sequence[float] | float | None = None,
         method: str | Sequence[str] = "parallel",
-    ) -> QuantilesResult | QuantileSummary | SeveralQuantiles:
+    ) -> QuantilesResult | QuantileSummary | ManyQuantiles:
         """Quantiles of a variable (or several), by group.
 
         Parameters
         ----------
-        value, by, groups, where, cuts
+        variable, by, groups, where, cuts
             As for `table`.
         p
             Which quantiles, each in (0, 1).
@@ -361,16 +363,17 @@ class Federation:
             of centers whose policy has `paper_iteration`.
         """
 
-        def run(variable: str) -> QuantilesResult | QuantileSummary:
+        def run(name: str) -> QuantileSummary:
             conversation = self._coordinator.converse()
-            request = self._request(conversation, variable, by, groups, where, cuts)
-            public = self._limits(variable), self._declared(variable)
+            request = self._request(conversation, name, by, groups, where, cuts)
+            public = self._limits(name), self._declared(name)
             summary = run_quantiles(conversation, request, p, method, *public)
-            record = self._record(conversation)
-            results = tuple(_recorded_quantiles(result, record) for result in summary.results)
-            return results[0] if len(results) == 1 else QuantileSummary(results)
+            return summary.recorded(self._record(conversation))
 
-        return SeveralQuantiles(each(value, run)) if isinstance(value, list | tuple) else run(value)
+        if isinstance(variable, list | tuple):
+            return ManyQuantiles(each(variable, run))
+        summary = run(variable)
+        return summary.results[0] if len(summary.results) == 1 else summary
 
     def survival(
         self,
@@ -414,7 +417,7 @@ class Federation:
     def _request(
         self,
         conversation: Conversation,
-        value: str,
+        variable: str,
         by: str | None,
         groups: Sequence[object] | None,
         where: str | None,
@@ -424,10 +427,10 @@ class Federation:
 
         In one process the codebook was checked when the centers were opened.
         """
-        request = Request.of(value, by, groups, where, cuts)
-        if self._policy is None and value not in self._looked_up:
-            check_codebook_name(conversation, value, self._variables)
-            self._looked_up.add(value)
+        request = Request.of(variable, by, groups, where, cuts)
+        if self._policy is None and variable not in self._looked_up:
+            check_codebook_name(conversation, variable, self._variables)
+            self._looked_up.add(variable)
         return request
 
     def _limits(self, variable: str) -> Limits:
@@ -445,20 +448,6 @@ class Federation:
         left = Releases(tuple(conversation.received))
         about = self._variables, self._seed, self._policy
         return Record(self.centers, left, *about, tuple(conversation.nearest))
-
-
-def _recorded(result: CompareResult | GroupsResult, record: Record) -> CompareResult | GroupsResult:
-    table = None if result.table is None else replace(result.table, record=record)
-    if isinstance(result, GroupsResult):
-        return replace(result, table=table, record=record)
-    pooled = None if result.pooled is None else result.pooled.recorded(record)
-    return replace(result, table=table, pooled=pooled, record=record)
-
-
-def _recorded_quantiles(result: QuantilesResult, record: Record) -> QuantilesResult:
-    smooth = result.distribution
-    told = None if smooth is None else replace(smooth, record=record)
-    return replace(result, record=record, distribution=told)
 
 
 def _policy(

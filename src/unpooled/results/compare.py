@@ -1,11 +1,12 @@
-"""A comparison of two groups, as the analyst holds it."""
+"""A comparison of two groups or more, as the analyst holds it."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from unpooled.maths.ranks.effect import Heterogeneity, Interval
+from unpooled.maths.ranks.effect import Heterogeneity, Interval, center_effect
+from unpooled.maths.ranks.group_ranks import GroupRankStatistics
 from unpooled.maths.ranks.heterogeneity import RandomEffects
 from unpooled.maths.ranks.mann_whitney import Alternative, RankStatistics, TestResult
 from unpooled.results.interval import interval_cells, interval_dict, interval_text
@@ -16,10 +17,9 @@ from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section, stacked
-from unpooled.results.report.parts import Grid, Part, Sentences, parts_html
+from unpooled.results.report.parts import Grid, Part, Sentences
 from unpooled.results.report.text import count, number, p_text
-from unpooled.results.reporting import write_report
-from unpooled.results.result import Result
+from unpooled.results.result import Result, subject
 from unpooled.results.selection_bias import why_biased
 from unpooled.results.table import TableResult
 
@@ -28,68 +28,196 @@ if TYPE_CHECKING:
 
 RECOMMENDED = "weighted"
 NO_TABLE = "There is no table, so no distributions and no quantiles; method='all' asks for one."
+_SURE = 0.05  # p below which an answer says that groups differ
 _DISAGREE = 0.05  # p of heterogeneity below which centers are said to disagree
+_LOG10 = math.log(10)
+
+
+@dataclass(frozen=True, slots=True)
+class PairComparison:
+    """Two of the groups: x is groups[0], y is groups[1]; None is what nobody can tell."""
+
+    groups: tuple[str, str]
+    ranks: tuple[RankStatistics, ...]  # of the centers that have both
+    test: TestResult | None
+    log_holm: float | None  # the logarithm of Holm's p-value over all pairs
+    effect: Interval | None  # P(Y > X) + ½P(Y = X)
+    heterogeneity: Heterogeneity | None
+
+    @property
+    def label(self) -> str:
+        """What the effect is the probability of."""
+        return f"P({self.groups[1]} > {self.groups[0]})"
+
+    @property
+    def people(self) -> int:
+        """The people of both groups at the centers that have both."""
+        return sum(ranks.n_x + ranks.n_y for ranks in self.ranks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The pair as plain values."""
+        test, adjusted = self.test, self.log_holm
+        nothing = dict.fromkeys(("method", "statistic", "p_value", "log10_p", "note"))
+        shown = nothing if test is None else test_dict(test)
+        note = shown.pop("note")
+        return {
+            "groups": list(self.groups),
+            **shown,
+            "p_holm": None if adjusted is None else math.exp(adjusted),
+            "log10_p_holm": None if adjusted is None else adjusted / _LOG10,
+            "note": note,
+            "effect": _interval_or_none(self.effect),
+            "heterogeneity": _heterogeneity_or_none(self.heterogeneity),
+            "centers": len(self.ranks),
+        }
+
+    def cells(self) -> list[str]:
+        """The pair as a row of a table."""
+        return [
+            self.label,
+            *(("–", "–") if self.effect is None else interval_cells(self.effect)),
+            "–" if self.test is None else p_cell(self.test.log10_p),
+            "–" if self.log_holm is None else p_cell(self.log_holm / _LOG10),
+            "–" if self.heterogeneity is None else f"{self.heterogeneity.i2:.0%}",
+            str(len(self.ranks)) if self.ranks or self.test is None else "table",
+        ]
 
 
 @dataclass(frozen=True, slots=True)
 class CenterComparison:
-    """One center's own comparison."""
+    """One center's own comparison of the groups that it has, pair by pair.
+
+    `all_ranks` and `test` are of all groups together; None where two groups are compared.
+    """
 
     center: str
-    ranks: RankStatistics
-    effect: Interval
+    groups: tuple[str, ...]
+    pairs: Mapping[tuple[str, str], RankStatistics]
+    all_ranks: GroupRankStatistics | None = None
+    test: TestResult | None = None
+    stratum: str | None = None  # where only people of it are compared
+
+    @property
+    def label(self) -> str:
+        """Whose comparison it is."""
+        return self.center if self.stratum is None else f"{self.center}, {self.stratum}"
+
+    @property
+    def ranks(self) -> RankStatistics:
+        """Those of the first two groups."""
+        return self.pairs[self.groups[0], self.groups[1]]
+
+    @property
+    def effect(self) -> Interval:
+        """P(Y > X) + ½P(Y = X) of the first two groups."""
+        return center_effect(self.ranks)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The people of each group; 0 where there are none."""
+        if self.all_ranks is None:
+            return self.ranks.n_x, self.ranks.n_y
+        return tuple(map(int, self.all_ranks.sizes))
+
+    @property
+    def people(self) -> int:
+        """The people of all groups."""
+        return sum(self.sizes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The center's comparison as plain values."""
+        """The center's comparison as plain values; a group that it does not compare is left out."""
+        if self.all_ranks is None or self.test is None:
+            sizes = {"n_x": self.ranks.n_x, "n_y": self.ranks.n_y, "u": self.ranks.u}
+            about = {"center": self.center, "stratum": self.stratum}
+            return {**about, **sizes, "effect": interval_dict(self.effect)}
+        sized = zip(self.groups, self.sizes, self.all_ranks.mean_ranks, strict=True)
         return {
             "center": self.center,
-            "n_x": self.ranks.n_x,
-            "n_y": self.ranks.n_y,
-            "u": self.ranks.u,
-            "effect": interval_dict(self.effect),
+            "stratum": self.stratum,
+            "groups": [
+                {"group": group, "n": n, "mean_rank": float(rank)} for group, n, rank in sized if n
+            ],
+            "statistic": self.test.statistic,
+            "df": self.test.df,
+            "p_value": self.test.p_value,
+            "log10_p": self.test.log10_p,
+            "pairs": [
+                {"groups": list(pair), "u": ranks.u, "effect": interval_dict(center_effect(ranks))}
+                for pair, ranks in self.pairs.items()
+            ],
         }
+
+    def cells(self) -> list[str]:
+        """The center as a row of a table."""
+        sizes = [str(n) if n else "–" for n in self.sizes]
+        if self.test is None:
+            return [self.label, *sizes, *interval_cells(self.effect)]
+        return [self.label, *sizes, number(self.test.statistic), p_cell(self.test.log10_p)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CompareResult(Result):
-    """Two groups compared: x is groups[0], y is groups[1], and U > 0 means that y is larger."""
+    """Groups compared: all of them, and every pair.
 
-    value: str
+    Of two groups x is groups[0], y is groups[1], and U > 0 means that y is larger. Three or more
+    are compared by Kruskal and Wallis or, if ordered, by Jonckheere and Terpstra.
+    """
+
+    variable: str
     by: str
     where: str | None
-    groups: tuple[str, str]
+    groups: tuple[str, ...]
+    ordered: bool
     alternative: Alternative
     methods: tuple[TestResult, ...]
-    effect: Interval | None  # P(Y > X) + ½P(Y = X); None where no center could compare
-    shift: Interval | None  # needs tables, of the chain or on a lattice
-    heterogeneity: Heterogeneity | None
+    pairs: tuple[PairComparison, ...]
     centers: tuple[CenterComparison, ...]
     refusals: tuple[CenterRefusal, ...]
     table: TableResult | None
     rounds: int
-    random: RandomEffects | None = None  # of several centers
-    pooled: PooledComparison | None = None  # of method "parallel"
-    record: Record = field(default_factory=Record)
-    unanswered: Mapping[str, str] = field(default_factory=dict)  # methods without a test, and why
-    paradox: Paradox | None = None  # where all people together contradict the effect within centers
+    linked: tuple[tuple[str, ...], ...]  # groups that centers compare with each other
     biased: tuple[str, ...] = ()  # methods: which centers they rest on depends on the outcome
+    unanswered: Mapping[str, str] = field(default_factory=dict)  # methods without a test, and why
+    shift: Interval | None = None  # of two groups; needs tables, of the chain or on a lattice
+    random: RandomEffects | None = None  # of two groups at several centers
+    pooled: PooledComparison | None = None  # of two groups, by method "parallel"
+    paradox: Paradox | None = None  # where all people together contradict the effect within centers
+    record: Record = field(default_factory=Record)
+    strata: tuple[str, ...] = ()  # groupings within which people are compared, as within centers
+
+    @property
+    def of_two(self) -> bool:
+        """Whether two groups are compared, without an order."""
+        return len(self.groups) == 2 and not self.ordered
+
+    @property
+    def test_name(self) -> str:
+        """Whose test it is."""
+        if self.ordered:
+            return "jonckheere-terpstra"
+        return "mann-whitney" if self.of_two else "kruskal-wallis"
 
     @property
     def recommended(self) -> str:
         """The method to rely on."""
-        if self.centers and not self.biased:
+        if self.centers and len(self.linked) == 1 and not self.biased:
             return RECOMMENDED
         sound = [test.method for test in self.methods if test.method not in self.biased]
         preferred = [method for method in sound if method in (RECOMMENDED, "table", "parallel")]
-        return preferred[0] if preferred else "table"
+        return preferred[0] if preferred and self.of_two else "table"
 
     @property
     def why(self) -> str:
         """One sentence on the recommendation."""
+        return self._why_of_two() if self.of_two else self._why_of_several()
+
+    def _why_of_two(self) -> str:
         if self.biased:
             return why_biased(self.biased, self.recommended)
         if not self.centers:
             return "No center could compare the groups by itself; only their tables can."
+        if self.strata:
+            return self._within()
         if len(self.centers) == 1:
             return "With one center, weighted, sum and Fisher are the same test of that center."
         if self.pooled is not None and [test.method for test in self.methods] == ["parallel"]:
@@ -105,11 +233,37 @@ class CompareResult(Result):
             "where effects differ."
         )
 
+    def _why_of_several(self) -> str:
+        if not self.centers:
+            return "No center could compare the groups by itself; only the table can."
+        if len(self.linked) > 1:
+            apart = " | ".join(", ".join(block) for block in self.linked)
+            return (
+                f"No center compares groups across these bars: {apart}. The center methods say "
+                "nothing about such differences; only the table does."
+            )
+        if self.biased:
+            return why_biased(self.biased, self.recommended)
+        if self.strata:
+            return self._within()
+        if len(self.centers) == 1:
+            return "With one center, weighted and sum are the same test of that center."
+        return (
+            "Weighted has the most power where the effects are alike at all centers, and treats "
+            "each center as a block; Fisher does not keep its level where effects differ."
+        )
+
+    def _within(self) -> str:
+        return (
+            f"Only people of the same center and {' and '.join(self.strata)} are compared, so that "
+            "differences between these do not count (van Elteren's stratified test)."
+        )
+
     @property
     def test(self) -> TestResult:
         """The test that was asked for; of several, the recommended one if it is among them."""
-        found = {test.method: test for test in self.methods}
-        return found.get(self.recommended, self.methods[0])
+        by_method = {test.method: test for test in self.methods}
+        return by_method.get(self.recommended, self.methods[0])
 
     @property
     def p_value(self) -> float:
@@ -122,50 +276,79 @@ class CompareResult(Result):
         return self.test.log10_p
 
     @property
+    def effect(self) -> Interval | None:
+        """P(Y > X) + ½P(Y = X) of two groups; None where no center could compare them."""
+        return self.pairs[0].effect if len(self.groups) == 2 else None
+
+    @property
+    def heterogeneity(self) -> Heterogeneity | None:
+        """How much the centers' effects differ, of two groups."""
+        return self.pairs[0].heterogeneity if len(self.groups) == 2 else None
+
+    @property
     def reach(self) -> Reach:
-        """Whom the effect is of."""
-        if not self.centers:
-            basis = self.table if self.pooled is None else self.pooled.distribution
-            return Reach.of((), 0, self.record, self.refusals) if basis is None else basis.reach
-        people = sum(c.ranks.n_x + c.ranks.n_y for c in self.centers)
-        return Reach.of((c.center for c in self.centers), people, self.record, self.refusals)
+        """Whom the tests are of."""
+        if self.centers:
+            people = sum(center.people for center in self.centers)
+            return Reach.of((c.center for c in self.centers), people, self.record, self.refusals)
+        basis = self.table if self.pooled is None else self.pooled.distribution
+        return Reach.of((), 0, self.record, self.refusals) if basis is None else basis.reach
+
+    def recorded(self, record: Record) -> "CompareResult":
+        """The same, with how it came about."""
+        table = None if self.table is None else replace(self.table, record=record)
+        pooled = None if self.pooled is None else self.pooled.recorded(record)
+        return replace(self, table=table, pooled=pooled, record=record)
+
+    def effect_of(self, method: str) -> Interval | None:
+        """P(Y > X) + ½P(Y = X) of the people whom a method compares; None by the table."""
+        if method == "parallel":
+            return None if self.pooled is None else self.pooled.effect
+        return self.effect if method != "table" and self.centers else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain values."""
-        differ = self.heterogeneity
+        """The result as plain values; a comparison of two groups has more of them."""
         return {
-            "value": self.value,
+            "value": self.variable,
             "by": self.by,
             "where": self.where,
+            "strata": list(self.strata),
             "groups": list(self.groups),
+            **({} if self.of_two else {"ordered": self.ordered, "test": self.test_name}),
             "alternative": self.alternative,
             "recommended": self.recommended,
             "why": self.why,
-            "methods": [
-                {
-                    "method": test.method,
-                    "statistic": test.statistic,
-                    "p_value": test.p_value,
-                    "log10_p": test.log10_p,
-                    "note": test.note,
-                }
-                for test in self.methods
-            ]
-            + [
-                {"method": name, "statistic": None, "p_value": None, "log10_p": None, "note": why}
-                for name, why in self.unanswered.items()
-            ],
-            "effect": None if self.effect is None else interval_dict(self.effect),
-            "shift": None if self.shift is None else interval_dict(self.shift),
-            "random_effects": None
-            if self.random is None
-            else {**interval_dict(self.random.mean), "tau": self.random.tau},
-            "parallel": None if self.pooled is None else self.pooled.to_dict(),
-            "heterogeneity": None if differ is None else heterogeneity_dict(differ),
+            "methods": [*map(self._method_dict, self.methods), *self._without_test()],
+            **(self._two_dict() if self.of_two else {"pairs": [p.to_dict() for p in self.pairs]}),
             "centers": [center.to_dict() for center in self.centers],
+            **({} if self.of_two else {"linked": [list(block) for block in self.linked]}),
             "notes": self.record.notes,
             "refusals": [refusal.to_dict() for refusal in self.refusals],
             "rounds": self.rounds,
+        }
+
+    def _method_dict(self, test: TestResult) -> dict[str, Any]:
+        """Of several groups with the degrees of freedom."""
+        plain = test_dict(test)
+        if self.of_two:
+            return plain
+        before = {name: plain.pop(name) for name in ("method", "statistic")}
+        return {**before, "df": test.df, **plain}
+
+    def _without_test(self) -> list[dict[str, Any]]:
+        nothing = dict.fromkeys(("statistic", "p_value", "log10_p"))
+        return [{"method": m, **nothing, "note": why} for m, why in self.unanswered.items()]
+
+    def _two_dict(self) -> dict[str, Any]:
+        random = self.random
+        return {
+            "effect": _interval_or_none(self.effect),
+            "shift": _interval_or_none(self.shift),
+            "random_effects": None
+            if random is None
+            else {**interval_dict(random.mean), "tau": random.tau},
+            "parallel": None if self.pooled is None else self.pooled.to_dict(),
+            "heterogeneity": _heterogeneity_or_none(self.heterogeneity),
         }
 
     def chart(self) -> "altair.TopLevelMixin":
@@ -173,27 +356,27 @@ class CompareResult(Result):
         return stacked(self.sections())
 
     def forest(self) -> "altair.TopLevelMixin":
-        """The forest plot: the effect at each center, overall, and where centers differ."""
+        """The forest plot: of two groups the effect at each center, of more that of each pair."""
         from unpooled.results.report.charts import forest
 
-        rows = [(c.center, c.ranks.n_x + c.ranks.n_y, c.effect) for c in self.centers]
+        label = self.record.label(self.variable)
+        if not self.of_two:
+            pairs = [(p.label, p.people, p.effect) for p in self.pairs if p.effect is not None]
+            return forest(pairs, f"probability, {label}")
+        rows = [(c.label, c.people, c.effect) for c in self.centers]
         name = "all centers" if self.reach.whole else self.reach.centers_text
         overall = {} if self.effect is None else {name: self.effect}
         if self.random is not None:
             overall["random effects"] = self.random.mean
-        title = f"P({self.groups[1]} > {self.groups[0]}), {self.record.label(self.value)}"
-        return forest(rows, title, overall)
+        return forest(rows, f"{self.pairs[0].label}, {label}", overall)
 
     def sections(self) -> list[Section]:
-        """The parts of a report: the comparison and, where there is a table, what it shows."""
-        figures = []
-        if self.centers:
-            caption = "The effect at each center; ½ (dashed) means no difference."
-            figures.append(Figure(self.forest(), caption))
-        body = parts_html(self.parts())
-        if self.table is None and self.pooled is None:
-            body = body.paragraph(NO_TABLE)
-        whole = [Section("Comparison", body, figures)]
+        """The comparison and, where there are tables, what they show."""
+        of = "at each center" if self.of_two else "of each pair of groups"
+        caption = f"The effect {of}; ½ (dashed) means no difference."
+        figures = [Figure(self.forest(), caption)] if self.centers else []
+        lacking = [Sentences([NO_TABLE])] if self.table is None and self.pooled is None else []
+        whole = [Section("Comparison", [*self.parts(), *lacking], figures)]
         if self.pooled is not None:
             smooth = self.pooled.distribution
             whole += [*smooth.sections(), QuantileSummary((smooth_quantiles(smooth),)).section()]
@@ -203,113 +386,191 @@ class CompareResult(Result):
                 whole.append(table_quantiles(self.table).section())
         return whole
 
-    def report(self, path: str | Path) -> Path:
-        """Write a report to one HTML file, on what was asked: `method="all"` has everything."""
-        return write_report(path, self.title, self.sections(), self.record, self.refusals)
+    @property
+    def answer(self) -> str:
+        """Which group is larger, or whether groups differ: how sure, and of how many people."""
+        whom = self.reach
+        if self.test.method == "parallel" and self.pooled is not None:
+            whom = self.pooled.distribution.reach
+        return f"{self.variable} {self._says()}, {whom}."
+
+    def _says(self) -> str:
+        p = f"p {p_text(self.log10_p)}"
+        if not self.of_two:
+            sure = self.log10_p < math.log10(_SURE)
+            verb = "goes with the order of" if self.ordered else "differs between"
+            if not sure:
+                verb = f"does not clearly {verb.replace('goes', 'go').replace('differs', 'differ')}"
+            return f"{verb} {', '.join(self.groups)} ({self.test_name}, {p})"
+        x, y = self.groups
+        effect = self.effect_of(self.test.method) or self.effect
+        if effect is None:
+            return f"by {self.by}: {p} by the {self.test.method} test"
+        side = "higher" if effect.estimate > 0.5 else "lower"
+        sure = effect.low > 0.5 or effect.high < 0.5
+        says = f"is {side} in {y} than in {x}" if sure else f"does not clearly differ by {self.by}"
+        return f"{says}: P({y} > {x}) = {interval_text(effect)}, {p}"
+
+    def picture(self) -> Figure | None:
+        """The forest plot: of two groups the effect at each center, of more that of each pair."""
+        if not self.centers:
+            return None if self.table is None else self.table.picture()
+        of = "at each center" if self.of_two else "of each pair of groups"
+        return Figure(self.forest(), f"The effect {of}; ½ (dashed) means no difference.")
 
     @property
     def title(self) -> str:
         """What was compared."""
-        where = f", where {self.where}" if self.where is not None else ""
-        x, y = self.groups
-        asked = {"two-sided": "differs from", "greater": "is above", "less": "is below"}
-        return f"{self.value} by {self.by}{where}: {y} {asked[self.alternative]} {x}?"
+        about = subject(self.variable, self.by, self.where)
+        about += f", within {' and '.join(self.strata)}" if self.strata else ""
+        if self.of_two:
+            relation = {"two-sided": "differs from", "greater": "is above", "less": "is below"}
+            x, y = self.groups
+            return f"{about}: {y} {relation[self.alternative]} {x}?"
+        question = "do they differ"
+        if self.ordered:
+            verbs = {"two-sided": "rise or fall", "greater": "rise", "less": "fall"}
+            question = f"does it {verbs[self.alternative]} in this order"
+        return f"{about}: {', '.join(self.groups)}: {question}?"
 
     def parts(self) -> list[Part]:
-        """The tests, the effect, and each center's own comparison."""
-        whole: list[Part] = [Grid(*self.method_columns()), Sentences(self.sentences())]
-        return [*whole, Grid(*self.center_columns())] if self.centers else whole
+        """The tests, every pair of several groups, and each center's own comparison."""
+        whole: list[Part] = [self._method_grid(), Sentences(self.sentences())]
+        if not self.of_two:
+            header = ["pair", "effect", "95 % interval", "p", "Holm", "I²", "centers"]
+            pairs = Grid(header, [pair.cells() for pair in self.pairs])
+            whole += [pairs, Sentences([self._pair_sentence()])]
+        return [*whole, self._center_grid()] if self.centers else whole
 
-    def records(self) -> list[dict[str, Any]]:
-        """A row per method, with the effect that goes with it where there is one."""
-        x, y = self.groups
-        nothing: dict[str, float | None] = dict.fromkeys(("estimate", "low", "high"))
-        rows = []
-        for test in self.methods:
-            effect = self.effect_of(test.method)
-            rows.append(
-                {
-                    "variable": self.value,
-                    "x": x,
-                    "y": y,
-                    "method": test.method,
-                    "statistic": test.statistic,
-                    "p_value": test.p_value,
-                    "log10_p": test.log10_p,
-                    **(nothing if effect is None else interval_dict(effect)),
-                    "note": test.note,
-                }
-            )
-        return rows
-
-    def effect_of(self, method: str) -> Interval | None:
-        """P(Y > X) + ½P(Y = X) of the people whom a method compares; None by the table."""
-        if method == "parallel":
-            return None if self.pooled is None else self.pooled.effect
-        return self.effect if method != "table" and self.centers else None
-
-    def method_columns(self) -> tuple[list[str], list[list[str]]]:
+    def _method_grid(self) -> Grid:
         """A row per method."""
+        with_df = not self.of_two
         rows = [
             [
                 test.method + (" (recommended)" if test.method == self.recommended else ""),
                 number(test.statistic),
-                p_text(test.log10_p).removeprefix("= "),
+                *([df_cell(test)] if with_df else []),
+                p_cell(test.log10_p),
                 test.note or "",
             ]
             for test in self.methods
         ]
         rows += [[name, "-", "-", why] for name, why in self.unanswered.items()]
-        return ["method", "statistic", "p", "note"], rows
+        name = "method" if self.of_two else self.test_name
+        return Grid([name, "statistic", *(["df"] if with_df else []), "p", "note"], rows)
 
-    def center_columns(self) -> tuple[list[str], list[list[str]]]:
+    def _center_grid(self) -> Grid:
         """A row per center."""
-        x, y = self.groups
-        rows = [
-            [c.center, str(c.ranks.n_x), str(c.ranks.n_y), *interval_cells(c.effect)]
-            for c in self.centers
-        ]
-        return ["center", x, y, f"P({y} > {x})", "95 % interval"], rows
+        outcome = [self.pairs[0].label, "95 % interval"] if self.of_two else ["statistic", "p"]
+        return Grid(["center", *self.groups, *outcome], [c.cells() for c in self.centers])
+
+    def _pair_sentence(self) -> str:
+        return (
+            f"Pairs by the Mann-Whitney test, {self.test.method}; Holm's p-values hold for all "
+            f"{len(self.pairs)} together."
+        )
 
     def sentences(self) -> list[str]:
         """What the result says, in words."""
+        if self.of_two:
+            return [self.why, *self._effect_sentences(), *self._center_sentences()]
+        reach = str(self.reach)
+        return [self.why, f"{reach[0].upper()}{reach[1:]}.", *self._table_reach()]
+
+    def _table_reach(self) -> list[str]:
+        if self.table is None or self.table.reach == self.reach:
+            return []
+        return [f"The table is {self.table.reach}."]
+
+    def _effect_sentences(self) -> list[str]:
+        """What two groups differ by."""
         x, y = self.groups
-        told = [self.why]
-        pooled = None if self.pooled is None else self.pooled.effect
-        if self.effect is not None and self.effect != pooled:
-            told.append(f"P({y} > {x}) = {interval_text(self.effect)} {self.reach}.")
-        if self.pooled is not None:
-            told.append(
-                f"As if pooled: P({y} > {x}) = {interval_text(self.pooled.effect)} "
-                f"{self.pooled.distribution.reach}."
-            )
+        label, pooled = self.pairs[0].label, self.pooled
+        sentences = []
+        if self.effect is not None and (pooled is None or self.effect != pooled.effect):
+            sentences.append(f"{label} = {interval_text(self.effect)} {self.reach}.")
+        if pooled is not None:
+            effect, reach = interval_text(pooled.effect), pooled.distribution.reach
+            sentences.append(f"As if pooled: {label} = {effect} {reach}.")
         if self.paradox is not None:
-            told.append(self.paradox.sentence(x, y))
-        if self.table is not None and self.table.reach != self.reach:
-            told.append(f"The table is {self.table.reach}.")
+            sentences.append(self.paradox.sentence(x, y))
+        sentences += self._table_reach()
         if self.shift is not None:
-            told.append(f"{y} is shifted by {interval_text(self.shift)} against {x}.")
-        differ = self.heterogeneity
+            sentences.append(f"{y} is shifted by {interval_text(self.shift)} against {x}.")
+        return sentences
+
+    def _center_sentences(self) -> list[str]:
+        """How the centers differ."""
+        differ, random = self.heterogeneity, self.random
+        sentences = []
         if differ is not None and differ.df > 0:
-            told.append(
-                f"Between centers: Q = {number(differ.q, 3)} on {count(differ.df, 'degree')} of "
+            units = "strata" if self.strata else "centers"
+            sentences.append(
+                f"Between {units}: Q = {number(differ.q, 3)} on {count(differ.df, 'degree')} of "
                 f"freedom, p = {differ.p_value:.2g}, I² = {differ.i2:.0%}."
             )
-        if self.random is not None:
-            told.append(
-                f"Random effects: P({y} > {x}) = {interval_text(self.random.mean)} by Hartung and "
-                f"Knapp, with SD {number(self.random.tau, 2)} between centers."
+        if random is not None:
+            sentences.append(
+                f"Random effects: {self.pairs[0].label} = {interval_text(random.mean)} by Hartung "
+                f"and Knapp, with SD {number(random.tau, 2)} between centers."
             )
-            if differ is not None and differ.p_value < _DISAGREE:
-                told.append(
-                    "The centers disagree: no single effect speaks for all of them. Look at each, "
-                    "and at the interval of random effects."
-                )
-        if self.pooled is not None:
-            told += self.pooled.distribution.differing()
-        return told
+        if random is not None and differ is not None and differ.p_value < _DISAGREE:
+            sentences.append(
+                "The centers disagree: no single effect speaks for all of them. Look at each, "
+                "and at the interval of random effects."
+            )
+        return sentences + ([] if self.pooled is None else self.pooled.distribution.differing())
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per method of two groups, with its effect; a row per pair of several."""
+        if self.of_two:
+            return [self._method_record(test) for test in self.methods]
+        return [self._pair_record(pair) for pair in self.pairs]
+
+    def _method_record(self, test: TestResult) -> dict[str, Any]:
+        x, y = self.groups
+        row = {"variable": self.variable, "x": x, "y": y, **test_dict(test)}
+        note = row.pop("note")
+        return {**row, **_effect_record(self.effect_of(test.method)), "note": note}
+
+    def _pair_record(self, pair: PairComparison) -> dict[str, Any]:
+        plain = pair.to_dict()
+        row = {"variable": self.variable, "x": pair.groups[0], "y": pair.groups[1]}
+        row |= {name: plain[name] for name in ("method", "statistic", "p_value", "p_holm")}
+        return {**row, **_effect_record(pair.effect), "centers": plain["centers"]}
 
 
-def heterogeneity_dict(differ: Heterogeneity) -> dict[str, float]:
-    """The heterogeneity as plain values."""
+def test_dict(test: TestResult) -> dict[str, Any]:
+    """A test as plain values."""
+    return {
+        "method": test.method,
+        "statistic": test.statistic,
+        "p_value": test.p_value,
+        "log10_p": test.log10_p,
+        "note": test.note,
+    }
+
+
+def p_cell(log10_p: float) -> str:
+    """A p-value in a table."""
+    return p_text(log10_p).removeprefix("= ")
+
+
+def df_cell(test: TestResult) -> str:
+    """Degrees of freedom in a table."""
+    return "–" if test.df is None else str(test.df)
+
+
+def _effect_record(effect: Interval | None) -> dict[str, float | None]:
+    nothing: dict[str, float | None] = dict.fromkeys(("estimate", "low", "high"))
+    return nothing if effect is None else interval_dict(effect)
+
+
+def _interval_or_none(interval: Interval | None) -> dict[str, float | None] | None:
+    return None if interval is None else interval_dict(interval)
+
+
+def _heterogeneity_or_none(differ: Heterogeneity | None) -> dict[str, float] | None:
+    if differ is None:
+        return None
     return {"q": differ.q, "df": differ.df, "p_value": differ.p_value, "i2": differ.i2}

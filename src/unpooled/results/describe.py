@@ -1,7 +1,6 @@
 """A description, as the analyst holds it."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpooled.maths.moments import Welch
@@ -9,10 +8,9 @@ from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
-from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import number, p_text
-from unpooled.results.reporting import write_report
-from unpooled.results.result import Result
+from unpooled.results.result import Result, subject
 
 if TYPE_CHECKING:
     import altair
@@ -57,7 +55,7 @@ class CenterDescription:
 class DescribeResult(Result):
     """n, missing, mean and SD per group; Welch's t-test where there are two groups."""
 
-    value: str
+    variable: str
     by: str | None
     where: str | None
     groups: tuple[GroupDescription, ...]
@@ -71,7 +69,7 @@ class DescribeResult(Result):
         """The result as plain values."""
         test = self.welch
         return {
-            "value": self.value,
+            "value": self.variable,
             "by": self.by,
             "where": self.where,
             "groups": [group.to_dict() for group in self.groups],
@@ -97,26 +95,39 @@ class DescribeResult(Result):
         rows = [(c.center, c.group, c.n, c.mean, c.sd) for c in self.centers]
         overall = "all centers" if self.reach.whole else self.reach.centers_text
         rows += [(overall, g.group, g.n, g.mean, g.sd) for g in self.groups]
-        return means(rows, self.record.label(self.value), self.by)
+        return means(rows, self.record.label(self.variable), self.by)
 
     def sections(self) -> list[Section]:
-        """The parts of a report."""
-        body = parts_html(self.parts())
+        """What it shows, with a chart."""
         figure = Figure(self.chart(), "Mean ± SD of each group, at each center and over all.")
-        return [Section("Description", body, [figure])]
+        return [Section("Description", self.parts(), [figure])]
 
-    def report(self, path: str | Path) -> Path:
-        """Write a report to one HTML file."""
-        return write_report(path, self.title, self.sections(), self.record, self.refusals)
+    @property
+    def answer(self) -> str:
+        """The means, and how they differ."""
+        means = ", ".join(
+            f"{number(g.mean)} in {g.group}" if self.by is not None else number(g.mean)
+            for g in self.groups
+            if g.mean is not None
+        )
+        unit = self.record.unit(self.variable)
+        differ = "" if self.welch is None else f" ({self._sentence()})"
+        return f"The mean of {self.variable}{unit} is {means}{differ}, {self.reach}."
+
+    def picture(self) -> Figure | None:
+        """The means, at each center and over all."""
+        return Figure(self.chart(), "Mean ± SD of each group, at each center and over all.")
 
     def parts(self) -> list[Part]:
         """The groups, and how they differ."""
         test = [] if self.welch is None else [self._sentence()]
-        return [Grid(*self.columns()), Sentences(test), Remarks.notes(self.notes())]
+        rows = [[g.group, str(g.n), _missing(g), number(g.mean), number(g.sd)] for g in self.groups]
+        grid = Grid(["group", "n", "missing", "mean", "SD"], rows)
+        return [grid, Sentences(test), Remarks.notes(self.notes())]
 
     def records(self) -> list[dict[str, Any]]:
         """A row per group."""
-        return [{"variable": self.value, **group.to_dict()} for group in self.groups]
+        return [{"variable": self.variable, **group.to_dict()} for group in self.groups]
 
     def notes(self) -> list[str]:
         """What some centers withheld, and why."""
@@ -130,20 +141,13 @@ class DescribeResult(Result):
     @property
     def title(self) -> str:
         """What is described."""
-        by = f" by {self.by}" if self.by is not None else ""
-        where = f", where {self.where}" if self.where is not None else ""
-        return f"{self.value}{by}{where}: {self.reach}"
+        return f"{subject(self.variable, self.by, self.where)}: {self.reach}"
 
     @property
     def reach(self) -> Reach:
         """Whom it is of: people who have a value."""
         people = sum(group.n for group in self.groups)
         return Reach.of((c.center for c in self.centers), people, self.record, self.refusals)
-
-    def columns(self) -> tuple[list[str], list[list[str]]]:
-        """A row per group."""
-        rows = [[g.group, str(g.n), _missing(g), number(g.mean), number(g.sd)] for g in self.groups]
-        return ["group", "n", "missing", "mean", "SD"], rows
 
     def _sentence(self) -> str:
         test = self.welch

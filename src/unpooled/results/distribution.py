@@ -10,10 +10,10 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.bands import Drawing, draw, histogram_errors
 from unpooled.maths.density.deviation import Deviation
 from unpooled.maths.density.distribution import Distribution
-from unpooled.results.report.html import Html
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks
 from unpooled.results.report.text import number, people_number
+from unpooled.results.result import subject
 from unpooled.results.selection_bias import LEFT_OUT, refused_for_values
 from unpooled.results.table import TableResult
 
@@ -110,7 +110,7 @@ class DistributionResult(TableResult):
         bars: Any = TableResult.chart(self)
         shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1e-300)
         most = _HIGHEST * float((shares / np.diff(self.edges)).max())  # 0 where a bin is open
-        label = self.record.label(self.value)
+        label = self.record.label(self.variable)
         curves: Any = density(self._drawings(), label, self.by, most or math.inf)
         return altair.layer(bars, curves)
 
@@ -118,7 +118,7 @@ class DistributionResult(TableResult):
         """Each group's distribution function with its band."""
         from unpooled.results.report.curves import cdf
 
-        return cdf(self._drawings(), self.record.label(self.value), self.by)
+        return cdf(self._drawings(), self.record.label(self.variable), self.by)
 
     def centers_chart(self) -> "altair.TopLevelMixin":
         """The centers' distributions against that of all; those that differ most, where many."""
@@ -128,9 +128,9 @@ class DistributionResult(TableResult):
             self.centers, key=lambda c: 2.0 if c.deviation is None else c.deviation.p_value
         )
         lines = [(c.group, c.center, c.edges, c.shares) for c in shown[:MOST_SHOWN]]
-        return centers(self._drawings(), lines, self.record.label(self.value), self.by)
+        return centers(self._drawings(), lines, self.record.label(self.variable), self.by)
 
-    def center_columns(self) -> tuple[list[str], list[list[str]]]:
+    def _center_grid(self) -> Grid:
         """A row per center and group: where it differs most from the others."""
         rows = [
             [
@@ -146,7 +146,7 @@ class DistributionResult(TableResult):
             if c.deviation is not None
         ]
         header = ["center", "group", "people", "at", "share minus the others'", "z", "adjusted p"]
-        return header, rows
+        return Grid(header, rows)
 
     def rests_on(self) -> str | None:
         """How many of the centers it rests on; None where it is all of them."""
@@ -172,7 +172,7 @@ class DistributionResult(TableResult):
 
     def parts(self) -> list[Part]:
         """The histogram, and what to know about it."""
-        return [Grid(*self.columns()), Remarks.notes(self.notes())]
+        return [self.grid(), Remarks.notes(self.notes())]
 
     def records(self) -> list[dict[str, Any]]:
         """A row per group and bin, with the 95 % band of its people."""
@@ -180,42 +180,43 @@ class DistributionResult(TableResult):
         rows = zip(TableResult.records(self), *bands, strict=True)
         return [{**row, "low": low, "high": high} for row, low, high in rows]
 
-    def columns(self) -> tuple[list[str], list[list[str]]]:
+    def grid(self) -> Grid:
         """A row per bin: estimates with their 95 % bands."""
-        header, rows = TableResult.columns(self)
-        for row, *bands in zip(
-            rows, *(band.T.tolist() for band in self.count_bands()), strict=True
-        ):
-            ends = zip(*bands, strict=True)
-            row[1:] = [
-                f"{n} ({people_number(low)} to {people_number(high)})"
-                for n, (low, high) in zip(row[1:], ends, strict=True)
-            ]
-        return header, rows
+        grid = TableResult.grid(self)
+        bands = (band.T.tolist() for band in self.count_bands())
+        rows = [
+            [name, *map(_with_band, counts, low, high)]
+            for (name, *counts), low, high in zip(grid.rows, *bands, strict=True)
+        ]
+        return Grid(grid.header, rows)
 
     def _drawings(self) -> list[tuple[str, Drawing]]:
         return [(one.group, one.drawing()) for one in self.distributions]
 
     def sections(self) -> list[Section]:
-        """The parts of a report."""
+        """The distribution and, where they can be told apart, each center's own."""
         figures = [
             Figure(self.chart(), "The smooth density with its 95 % band, and the histogram."),
             Figure(self.cdf_chart(), "The share of people at or below a value, with 95 % bands."),
         ]
-        body = Html().table(*self.columns()).items("Notes", self._biased())
-        whole = [Section("Smooth distribution", body, figures)]
-        header, rows = self.center_columns()
-        if rows:
-            told = self.differing() or ["No center differs from the others at the level of 5 %."]
-            body = Html().table(header, rows).items("Which center differs", told)
+        parts: list[Part] = [self.grid(), Remarks.notes(self._biased())]
+        whole = [Section("Smooth distribution", parts, figures)]
+        grid = self._center_grid()
+        if grid.rows:
+            differing = self.differing() or [
+                "No center differs from the others at the level of 5 %."
+            ]
             caption = "Each center's own shares (thin) against all centers together (thick)."
             figure = Figure(self.centers_chart(), caption)
-            whole.append(Section("Centers against all", body, [figure]))
+            parts = [grid, Remarks.listed("Which center differs", differing)]
+            whole.append(Section("Centers against all", parts, [figure]))
         return whole
 
     @property
     def title(self) -> str:
         """What the distribution is of."""
-        by = f" by {self.by}" if self.by is not None else ""
-        where = f", where {self.where}" if self.where is not None else ""
-        return f"{self.value}{by}{where}: smooth distribution {self.reach}"
+        return f"{subject(self.variable, self.by, self.where)}: smooth distribution {self.reach}"
+
+
+def _with_band(people: str, low: float, high: float) -> str:
+    return f"{people} ({people_number(low)} to {people_number(high)})"

@@ -1,8 +1,7 @@
 """Quantiles, as the analyst holds them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +14,10 @@ from unpooled.results.distribution import DistributionResult, GroupDistribution
 from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
-from unpooled.results.report.html import Html
 from unpooled.results.report.page import Figure, Section
-from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import count, number
-from unpooled.results.reporting import write_report
-from unpooled.results.result import Result
+from unpooled.results.result import Result, subject
 from unpooled.results.table import TableResult
 
 if TYPE_CHECKING:
@@ -56,7 +53,7 @@ class Quantile:
 class QuantilesResult(Result):
     """Quantiles of each group by one method."""
 
-    value: str
+    variable: str
     by: str | None
     where: str | None
     method: str
@@ -74,11 +71,17 @@ class QuantilesResult(Result):
         people = sum(sum(groups.values()) for groups in self.people.values())
         return Reach.of(self.people, people, self.record, self.refusals)
 
+    def recorded(self, record: Record) -> "QuantilesResult":
+        """The same, with how it came about."""
+        smooth = self.distribution
+        smooth = None if smooth is None else replace(smooth, record=record)
+        return replace(self, record=record, distribution=smooth)
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values; null where a method has no estimate or interval."""
         smooth = self.distribution
         return {
-            "value": self.value,
+            "value": self.variable,
             "by": self.by,
             "where": self.where,
             "method": self.method,
@@ -100,23 +103,39 @@ class QuantilesResult(Result):
 
     def records(self) -> list[dict[str, Any]]:
         """A row per group and quantile."""
-        about = {"variable": self.value, "method": self.method}
+        about = {"variable": self.variable, "method": self.method}
         return [{**about, **quantile.to_dict()} for quantile in self.quantiles]
 
     def chart(self) -> "altair.TopLevelMixin":
         """A box plot from the quantiles: box .25 to .75, whiskers to the outermost."""
         from unpooled.results.report.charts import boxes
 
-        label = self.record.label(self.value)
+        label = self.record.label(self.variable)
         return boxes([(q.group, q.p, q.estimate) for q in self.quantiles], label, self.by)
 
-    def sections(self) -> list[Section]:
-        """The parts of a report."""
-        return QuantileSummary((self,)).sections()
+    @property
+    def answer(self) -> str:
+        """The medians, or the first quantile that was asked for, with their intervals."""
+        levels = {quantile.p for quantile in self.quantiles}
+        p = 0.5 if 0.5 in levels else min(levels)
+        name = "median" if p == 0.5 else f"{100 * p:g} % quantile"
+        texts = [
+            f"{estimate_text(q)}{'' if self.by is None else f' in {q.group}'}"
+            for q in self.quantiles
+            if q.p == p
+        ]
+        label = self.record.label(self.variable)
+        return f"The {name} of {label} is {', '.join(texts)}, {self.reach}."
 
-    def report(self, path: str | Path) -> Path:
-        """Write a report to one HTML file."""
-        return QuantileSummary((self,)).report(path)
+    def picture(self) -> Figure | None:
+        """The box plot."""
+        levels = sorted({quantile.p for quantile in self.quantiles})
+        caption = f"Whiskers from the {100 * levels[0]:g} % to the {100 * levels[-1]:g} % quantile."
+        return Figure(self.chart(), caption)
+
+    def sections(self) -> list[Section]:
+        """The estimates, and the distribution that they come from."""
+        return QuantileSummary((self,)).sections()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -125,6 +144,11 @@ class QuantileSummary(Result):
 
     results: tuple[QuantilesResult, ...]
 
+    @property
+    def variable(self) -> str:
+        """The variable whose quantiles they are."""
+        return self.results[0].variable
+
     def to_dict(self) -> dict[str, Any]:
         """Each method's result."""
         return {"methods": [result.to_dict() for result in self.results]}
@@ -132,6 +156,15 @@ class QuantileSummary(Result):
     def chart(self) -> "altair.TopLevelMixin":
         """The first method's box plot."""
         return self.results[0].chart()
+
+    @property
+    def answer(self) -> str:
+        """That of the first method."""
+        return self.results[0].answer
+
+    def picture(self) -> Figure | None:
+        """The first method's box plot."""
+        return self.results[0].picture()
 
     @property
     def record(self) -> Record:
@@ -147,10 +180,12 @@ class QuantileSummary(Result):
     def title(self) -> str:
         """What was estimated."""
         first = self.results[0]
-        by = f" by {first.by}" if first.by is not None else ""
-        where = f", where {first.where}" if first.where is not None else ""
         rounds = ", ".join(f"{r.method} in {count(r.rounds, 'round')}" for r in self.results)
-        return f"{first.value}{by}{where}: quantiles by {rounds}"
+        return f"{subject(first.variable, first.by, first.where)}: quantiles by {rounds}"
+
+    def recorded(self, record: Record) -> "QuantileSummary":
+        """The same, with how it came about."""
+        return QuantileSummary(tuple(result.recorded(record) for result in self.results))
 
     def reaches(self) -> list[str]:
         """Whom the estimates are of, in words; method by method where they differ."""
@@ -160,14 +195,14 @@ class QuantileSummary(Result):
             return [f"{text[0].upper()}{text[1:]}."]
         return [f"{method} is {text}." for method, text in texts.items()]
 
-    def columns(self) -> tuple[list[str], list[list[str]]]:
+    def _grid(self) -> Grid:
         """A row per group and p, a column per method."""
         first = self.results[0]
         rows = [
             [q.group, f"{q.p:g}", *(estimate_text(r.quantiles[i]) for r in self.results)]
             for i, q in enumerate(first.quantiles)
         ]
-        return ["group", "p", *(r.method for r in self.results)], rows
+        return Grid(["group", "p", *(r.method for r in self.results)], rows)
 
     def notes(self) -> list[str]:
         """What is unusual about single estimates, who is left out, and which centers differ."""
@@ -183,7 +218,7 @@ class QuantileSummary(Result):
     def parts(self) -> list[Part]:
         """The estimates by each method."""
         whom, notes = Sentences(self.reaches()), Remarks.notes(self.notes())
-        return [Grid(*self.columns()), whom, notes]
+        return [self._grid(), whom, notes]
 
     def records(self) -> list[dict[str, Any]]:
         """A row per method, group and quantile."""
@@ -191,13 +226,12 @@ class QuantileSummary(Result):
 
     def section(self) -> Section:
         """The quantiles as a part of a report."""
-        body = parts_html(self.parts())
         p = sorted({q.p for q in self.results[0].quantiles})
         caption = f"From the {self.results[0].method} quantiles {p[0]:g} to {p[-1]:g}."
-        return Section("Quantiles", body, [Figure(self.chart(), caption)])
+        return Section("Quantiles", self.parts(), [Figure(self.chart(), caption)])
 
     def sections(self) -> list[Section]:
-        """The parts of a report."""
+        """The estimates, and the distribution that they come from."""
         from unpooled.results.report.charts import cdf
 
         smooth = next((r.distribution for r in self.results if r.distribution), None)
@@ -205,16 +239,12 @@ class QuantileSummary(Result):
             return [self.section(), *smooth.sections()]
         figures = [
             Figure(
-                cdf(t.edges, t.counts, t.groups, t.record.label(t.value), t.by),
+                cdf(t.edges, t.counts, t.groups, t.record.label(t.variable), t.by),
                 "The cumulative distribution at the inner limits of the table.",
             )
             for t in next((r.tables for r in self.results if r.tables), ())
         ]
-        return [self.section(), *([Section("Distribution", Html(), figures)] if figures else [])]
-
-    def report(self, path: str | Path) -> Path:
-        """Write a report to one HTML file."""
-        return write_report(path, self.title, self.sections(), self.record, self.refusals)
+        return [self.section(), *([Section("Distribution", [], figures)] if figures else [])]
 
 
 def estimate_text(quantile: Quantile) -> str:
@@ -315,7 +345,7 @@ def smooth_quantiles(smooth: DistributionResult, p: FloatArray | None = None) ->
     """The quantiles of smooth distributions, group by group: nothing more is asked."""
     wanted = np.array(DEFAULT_P) if p is None else p
     return QuantilesResult(
-        value=smooth.value,
+        variable=smooth.variable,
         by=smooth.by,
         where=smooth.where,
         method="parallel",
@@ -334,7 +364,7 @@ def table_quantiles(table: TableResult, p: Sequence[float] = DEFAULT_P) -> Quant
     return QuantileSummary(
         tuple(
             QuantilesResult(
-                value=table.value,
+                variable=table.variable,
                 by=table.by,
                 where=table.where,
                 method=method,

@@ -8,6 +8,7 @@ from unpooled.center.policy import Policy
 from unpooled.center.questions import EVERYBODY, decode_answer
 from unpooled.errors import MessageError
 from unpooled.results.releases import Releases
+from unpooled.results.report.text import people_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,23 @@ class Nearest:
 
 
 @dataclass(frozen=True, slots=True)
+class Merged:
+    """People whom an analysis leaves out: their center merged levels that it has to separate."""
+
+    center: str
+    people: int
+    groupings: tuple[str, ...]
+
+    @property
+    def note(self) -> str:
+        """What a result says of it."""
+        return (
+            f"{self.center}: {people_text(self.people)} left out, since levels of "
+            f"{' and '.join(self.groupings)} are merged there"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """The circumstances of a result."""
 
@@ -29,6 +47,8 @@ class Record:
     seed: int | None = None
     policy: Policy | None = None  # of centers in this process; others tell only their K
     nearest: tuple[Nearest, ...] = ()  # whom a condition leaves out, and who are counted
+    merged: tuple[Merged, ...] = ()  # of a book: whom an analysis leaves out
+    without: tuple[str, ...] = ()  # of a book: centers that have not answered
 
     @property
     def k(self) -> Mapping[str, int]:
@@ -53,14 +73,20 @@ class Record:
         groups: dict[tuple[str, int], list[str]] = {}
         for near in dict.fromkeys(self.nearest):
             groups.setdefault((near.center, near.k), []).append(near.group)
-        return [
+        told = [merged.note for merged in self.merged]
+        told += [f"{center} is not in the book" for center in self.without]
+        return told + [
             f"{', '.join([center, *(group for group in named if group != EVERYBODY)])}: the "
             "condition differs from everybody, or from an earlier question, by fewer than "
             f"{k} people; the answer is that without the difference"
             for (center, k), named in groups.items()
         ]
 
+    def unit(self, value: str) -> str:
+        """The unit in brackets, where one is declared, else nothing."""
+        declared = self.variables.get(value)
+        return "" if declared is None or declared.unit is None else f" ({declared.unit})"
+
     def label(self, value: str) -> str:
         """A variable's name, with its unit where one is declared."""
-        declared = self.variables.get(value)
-        return value if declared is None or declared.unit is None else f"{value} ({declared.unit})"
+        return f"{value}{self.unit(value)}"

@@ -16,6 +16,7 @@ from unpooled.center.questions import (
     LatticeQuestion,
     OutcomeQuestion,
     PowersQuestion,
+    ProtocolQuestion,
     Question,
     decode_answer,
     decode_question,
@@ -23,7 +24,7 @@ from unpooled.center.questions import (
 )
 from unpooled.errors import MessageError
 from unpooled.results.data_frame import data_frame
-from unpooled.results.report.html import Html
+from unpooled.results.report.parts import Grid, parts_html
 from unpooled.results.report.text import columns_text, count
 
 
@@ -83,15 +84,16 @@ class Releases:
         )
 
     def __str__(self) -> str:
-        return columns_text(*self.columns())
+        grid = self.grid()
+        return columns_text(grid.header, grid.rows)
 
     def __repr__(self) -> str:
         return f"{count(len(self), 'release')} from {count(len(self.by_center()), 'center')}"
 
     def _repr_html_(self) -> str:
-        return str(Html().table(*self.columns()))
+        return parts_html([self.grid()])
 
-    def columns(self) -> tuple[list[str], list[list[str]]]:
+    def grid(self) -> Grid:
         """A row per release, center by center."""
         order = list(dict.fromkeys(release.center for release in self.received))
         rows = [
@@ -103,15 +105,19 @@ class Releases:
             ]
             for release in sorted(self.received, key=lambda r: order.index(r.center))
         ]
-        return ["center", "asked", "left the center", "bytes"], rows
+        return Grid(["center", "asked", "left the center", "bytes"], rows)
 
 
 def question_sentence(question: Question) -> str:
     """A question in words."""
     if isinstance(question, CatalogueQuestion):
         return "variables"
+    if isinstance(question, ProtocolQuestion):
+        return f"protocol {question.protocol.title}"
     name = str(question.__struct_config__.tag)
     by = f" by {question.by}" if question.by is not None else ""
+    if question.blocks:
+        by = f" by {' x '.join(grouping.name for grouping in question.blocks)}"
     groups = f" ({', '.join(question.groups)})" if question.groups is not None else ""
     where = f" where {question.where}" if question.where is not None else ""
     return f"{name} of {question.variable}{by}{groups}{where}{_details(question)}"

@@ -11,8 +11,8 @@ import msgspec
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_sentence
 from unpooled.results.releases import Releases, question_sentence
-from unpooled.results.report.html import Html
 from unpooled.results.report.page import Section, page, write
+from unpooled.results.report.parts import Folded, Grid, Part, Remarks, Sentences
 
 
 def write_report(
@@ -25,24 +25,30 @@ def write_report(
     """One HTML file with everything about a result."""
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     under = f"unpooled {version('unpooled')}, {made}"
-    whole = [_asked(record, refusals), *sections, _left(record.releases), _made_with(record)]
+    whole = [_question(record, refusals), *sections, _left(record.releases), _made_with(record)]
     return write(path, page(title, under, whole))
 
 
-def _asked(record: Record, refusals: Iterable[CenterRefusal]) -> Section:
-    asked = list(dict.fromkeys(question_sentence(release.question) for release in record.releases))
-    body = Html().paragraph(
+def _question(record: Record, refusals: Iterable[CenterRefusal]) -> Section:
+    questions = dict.fromkeys(question_sentence(release.question) for release in record.releases)
+    promise = (
         "No number that left a center speaks for fewer than K of its people. Each center decided "
         "itself what left it; everything that did is listed below. Curves are estimated from that."
     )
-    body = body.items("Centers, and the K in force there", _centers_by_k(record))
-    if record.policy is not None:
-        told = msgspec.structs.asdict(record.policy)
-        body = body.items("Their policy", [f"{name}: {_plain(told[name])}" for name in told])
-    body = body.items("Questions", asked)
-    body = body.items("Refused", map(refusal_sentence, refusals))
-    body = body.items("Notes", record.notes)
-    return Section("What was asked, of whom, under which policy", body)
+    parts: list[Part] = [
+        Sentences([promise]),
+        Remarks.listed("Centers, and the K in force there", _centers_by_k(record)),
+        Remarks.listed("Their policy", _policy(record)),
+        Remarks.listed("Questions", questions),
+        Remarks.listed("Refused", map(refusal_sentence, refusals)),
+        Remarks.notes(record.notes),
+    ]
+    return Section("What was asked, of whom, under which policy", parts)
+
+
+def _policy(record: Record) -> list[str]:
+    settings = {} if record.policy is None else msgspec.structs.asdict(record.policy)
+    return [f"{name}: {_plain(setting)}" for name, setting in settings.items()]
 
 
 def _plain(value: object) -> str:
@@ -55,18 +61,20 @@ def _plain(value: object) -> str:
 
 
 def _centers_by_k(record: Record) -> list[str]:
-    kept = record.k
-    values = sorted(set(kept.values()))
-    told = [f"K = {k}: {', '.join(c for c in record.centers if kept.get(c) == k)}" for k in values]
-    silent = [center for center in record.centers if center not in kept]
-    return [*told, *([f"not asked: {', '.join(silent)}"] if silent else [])]
+    by_center = record.k
+    lines = [
+        f"K = {k}: {', '.join(c for c in record.centers if by_center.get(c) == k)}"
+        for k in sorted(set(by_center.values()))
+    ]
+    silent = [center for center in record.centers if center not in by_center]
+    return [*lines, *([f"not asked: {', '.join(silent)}"] if silent else [])]
 
 
 def _left(releases: Releases) -> Section:
-    body = Html().table(*releases.columns())
+    parts: list[Part] = [releases.grid()]
     for center, payloads in releases.by_center().items():
-        body = body.details(f"{center}: the very bytes", "\n\n".join(payloads))
-    return Section("Everything that left the centers", body)
+        parts.append(Folded(f"{center}: the very bytes", "\n\n".join(payloads)))
+    return Section("Everything that left the centers", parts)
 
 
 def _made_with(record: Record) -> Section:
@@ -74,4 +82,4 @@ def _made_with(record: Record) -> Section:
     rows = [["Python", platform.python_version()], *([name, version(name)] for name in names)]
     seed = "none: each center's own secret" if record.seed is None else str(record.seed)
     rows.append(["seed of the boundaries", seed])
-    return Section("Versions", Html().table(["what", "version"], rows))
+    return Section("Versions", [Grid(["what", "version"], rows)])

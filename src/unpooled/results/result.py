@@ -1,26 +1,28 @@
-"""What every result can do: show itself as text, as HTML, and as a data frame."""
+"""What every result is: a title and parts, shown as text, HTML, JSON, a frame and a report."""
 
+import warnings
 from abc import ABC, abstractmethod
+from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpooled.results.data_frame import data_frame
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_remark
-from unpooled.results.report.html import Html
-from unpooled.results.report.parts import Part, Remarks, parts_html, parts_text
+from unpooled.results.report.page import Figure, Section
+from unpooled.results.report.parts import Part, Remarks, Sentences, parts_html, parts_text
+from unpooled.results.reporting import write_report
+
+if TYPE_CHECKING:
+    import altair
 
 _AT_PROMPT = 12  # rows of a table at >>>: print() shows all
 
 
 class Result(ABC):
-    """A result prints itself, has a data frame, and never asks a center."""
+    """A result says what it shows; how that looks is said here. It never asks a center."""
 
     __slots__ = ()
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """What was asked."""
 
     if TYPE_CHECKING:  # fields of most results, which a property here would give a default
 
@@ -30,27 +32,78 @@ class Result(ABC):
         @property
         def record(self) -> Record: ...
 
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What was asked."""
+
     @abstractmethod
     def parts(self) -> list[Part]:
-        """What the result shows, but for its title, whom centers count, and refusals."""
+        """What the result shows, but for its title, notes of the record, and refusals."""
+
+    @abstractmethod
+    def sections(self) -> list[Section]:
+        """What a report has beside that: the same parts, with charts and more detail."""
 
     @abstractmethod
     def records(self) -> list[dict[str, Any]]:
         """The rows of `to_frame`."""
 
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain values, as `--json` prints it."""
+
+    @abstractmethod
+    def chart(self) -> "altair.TopLevelMixin":
+        """The result as a picture."""
+
+    @property
+    def answer(self) -> str:
+        """The answer in one sentence."""
+        texts = (s for part in self.parts() if isinstance(part, Sentences) for s in part.sentences)
+        return next(texts, f"{self.title}.")
+
+    def picture(self) -> Figure | None:
+        """The one picture that goes with the answer; None where there is nothing to draw."""
+        return None
+
     def to_frame(self) -> Any:
         """The main numbers as a polars data frame; as a pandas one where polars is missing."""
         return data_frame(self.records())
 
-    def __str__(self) -> str:
-        return parts_text(self.title, self._everything())
+    def report(self, path: str | Path) -> Path:
+        """Write a report to one HTML file; it has what was asked for."""
+        return write_report(path, self.title, self.sections(), self.record, self.refusals)
 
-    def __repr__(self) -> str:
-        return parts_text(self.title, self._everything(), most=_AT_PROMPT)
-
-    def _repr_html_(self) -> str:
-        return str(parts_html(self._everything(), Html().heading(self.title)))
-
-    def _everything(self) -> list[Part]:
+    def all_parts(self) -> list[Part]:
+        """What the result shows: its parts, notes, and what was refused."""
         refused = Remarks("Refused", [refusal_remark(r) for r in self.refusals])
         return [*self.parts(), Remarks.notes(self.record.notes), refused]
+
+    @property
+    def value(self) -> str:
+        """The old name of `variable`."""
+        warnings.warn("result.value is now result.variable", DeprecationWarning, stacklevel=2)
+        variable: str = getattr(self, "variable")  # noqa: B009  # not every result has one
+        return variable
+
+    def __str__(self) -> str:
+        return parts_text(self.title, self.all_parts())
+
+    def __repr__(self) -> str:
+        return parts_text(self.title, self.all_parts(), most=_AT_PROMPT)
+
+    def _repr_html_(self) -> str:
+        return f"<h3>{escape(self.title)}</h3>{parts_html(self.all_parts())}"
+
+
+def subject(variable: str, by: str | None, where: str | None) -> str:
+    """What a result is about, as its title begins.
+
+    Examples
+    --------
+    >>> subject("crp", "arm", "age > 65")
+    'crp by arm, where age > 65'
+    """
+    grouped = f" by {by}" if by is not None else ""
+    return f"{variable}{grouped}{f', where {where}' if where is not None else ''}"

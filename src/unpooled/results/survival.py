@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import exp, log
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
-from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html
+from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import count, number, p_text
-from unpooled.results.reporting import write_report
-from unpooled.results.result import Result
+from unpooled.results.result import Result, subject
 
 if TYPE_CHECKING:
     import altair
@@ -254,6 +252,7 @@ class SurvivalResult(Result):
             "event": self.event,
             "by": self.by,
             "where": self.where,
+            "strata": list(self.strata),
             "horizon": self.horizon,
             "curves": [arm.to_dict() for arm in self.arms],
             "medians": [arm.median.to_dict() for arm in self.arms],
@@ -270,7 +269,6 @@ class SurvivalResult(Result):
             "k": self.k,
             "at": [shown.to_dict() for arm in self.arms for shown in arm.at],
             "restricted_mean_differences": [d.to_dict() for d in self.mean_differences],
-            "strata": list(self.strata),
             "adjusted": [ratio.to_dict() for ratio in self.adjusted],
             "life_table": [row.to_dict() for row in self.life_table()],
             "centers": [curve.to_dict() for curve in self.centers],
@@ -318,36 +316,49 @@ class SurvivalResult(Result):
         return " and ".join(("by center", *self.strata))
 
     def sections(self) -> list[Section]:
-        """The parts of a report."""
+        """The curves, and those of each center."""
         chart = Figure(
             self.chart(),
             "Kaplan-Meier curves with 95 % bands (log-log). Numbers at risk are those of the "
             "pseudo-sample, which stands for the people whom nobody may see; "
             f"~ marks fewer than {self.k}.",
         )
-        counted = parts_html([Grid(*self.life_columns())])
         whole = [
-            Section("Survival", parts_html(self.parts()), [chart]),
-            Section("At risk, and events so far", counted),
+            Section("Survival", self.parts(), [chart]),
+            Section("At risk, and events so far", [self._life_grid()]),
         ]
         if self.centers:
-            by_center = parts_html([Grid(*self.center_columns())])
-            whole.append(Section("Center by center", by_center))
+            whole.append(Section("Center by center", [self._center_grid()]))
         return whole
 
-    def report(self, path: str | Path) -> Path:
-        """Write a report to one HTML file."""
-        return write_report(path, self.title, self.sections(), self.record, self.refusals)
+    @property
+    def answer(self) -> str:
+        """The median times, and the hazard ratio."""
+        medians = ", ".join(
+            f"{_reached(arm.median)}{'' if self.by is None else f' in {arm.group}'}"
+            for arm in self.arms
+        )
+        ratio = next((r for r in self.ratios if r.ratio is not None), None)
+        hazard = (
+            ""
+            if ratio is None or ratio.ratio is None
+            else f"; hazard ratio, {ratio.group} to {ratio.versus}: {_limits(ratio.ratio)}"
+        )
+        p = "" if self.stratified is None else f", p {p_text(self.stratified.log_p / log(10))}"
+        label = self.record.label(self.time)
+        return f"The median of {label} to {self.event} is {medians}{hazard}{p}, {self.reach}."
+
+    def picture(self) -> Figure | None:
+        """The Kaplan-Meier chart."""
+        caption = "Kaplan-Meier curves with 95 % bands, and the people at risk."
+        return Figure(self.chart(), caption)
 
     @property
     def title(self) -> str:
         """What was followed up."""
-        by = f" by {self.by}" if self.by is not None else ""
-        where = f", where {self.where}" if self.where is not None else ""
-        return (
-            f"{self.time}, event {self.event}{by}{where}: survival {self.reach}, "
-            f"in {count(self.rounds, 'round')}"
-        )
+        about = subject(f"{self.time}, event {self.event}", self.by, self.where)
+        about += f", within {' and '.join(self.strata)}" if self.strata else ""
+        return f"{about}: survival {self.reach}, in {count(self.rounds, 'round')}"
 
     @property
     def reach(self) -> Reach:
@@ -357,10 +368,10 @@ class SurvivalResult(Result):
 
     def parts(self) -> list[Part]:
         """The arms, and how they differ."""
-        shown = [Grid(*self.at_columns())] if self.arms[0].at else []
-        adjusted = [Grid(*self.adjusted_columns())] if self.adjusted else []
+        shown = [self._at_grid()] if self.arms[0].at else []
+        adjusted = [self._adjusted_grid()] if self.adjusted else []
         compared = Sentences(self.comparison())
-        return [Grid(*self.columns()), *shown, compared, *adjusted, Remarks.notes(self.notes)]
+        return [self._grid(), *shown, compared, *adjusted, Remarks.notes(self.notes)]
 
     def records(self) -> list[dict[str, Any]]:
         """A row per arm and time at which its curve falls."""
@@ -371,7 +382,7 @@ class SurvivalResult(Result):
             for step in zip(*(arm.to_dict()[name] for name in names), strict=True)
         ]
 
-    def columns(self) -> tuple[list[str], list[list[str]]]:
+    def _grid(self) -> Grid:
         """A row per arm."""
         until = next((a.restricted_mean.until for a in self.arms if a.restricted_mean), None)
         mean = "restricted mean" if until is None else f"mean within {number(until)}"
@@ -385,9 +396,9 @@ class SurvivalResult(Result):
             ]
             for arm in self.arms
         ]
-        return ["arm", "people", "events", "median (95 %)", f"{mean} (95 %)"], rows
+        return Grid(["arm", "people", "events", "median (95 %)", f"{mean} (95 %)"], rows)
 
-    def at_columns(self) -> tuple[list[str], list[list[str]]]:
+    def _at_grid(self) -> Grid:
         """A row per arm and time that was asked for."""
         rows = [
             [
@@ -399,9 +410,9 @@ class SurvivalResult(Result):
             for arm in self.arms
             for shown in arm.at
         ]
-        return ["arm", self.record.label(self.time), "survival (95 %)", "at risk"], rows
+        return Grid(["arm", self.record.label(self.time), "survival (95 %)", "at risk"], rows)
 
-    def life_columns(self) -> tuple[list[str], list[list[str]]]:
+    def _life_grid(self) -> Grid:
         """A row per arm and time: people at risk, events and censorings so far."""
         exact = {arm.group: arm.followed.exact for arm in self.arms}
         rows = [
@@ -416,9 +427,9 @@ class SurvivalResult(Result):
             ]
             for row in self.life_table()
         ]
-        return ["arm", self.record.label(self.time), "at risk", "events", "censored"], rows
+        return Grid(["arm", self.record.label(self.time), "at risk", "events", "censored"], rows)
 
-    def adjusted_columns(self) -> tuple[list[str], list[list[str]]]:
+    def _adjusted_grid(self) -> Grid:
         """A row per term of the model."""
         rows = [
             [
@@ -427,7 +438,7 @@ class SurvivalResult(Result):
             ]
             for term in self.adjusted
         ]
-        return ["adjusted", "hazard ratio (95 %)"], rows
+        return Grid(["adjusted", "hazard ratio (95 %)"], rows)
 
     def comparison(self) -> list[str]:
         """The tests and hazard ratios, a sentence each."""
@@ -452,7 +463,7 @@ class SurvivalResult(Result):
             )
         return told
 
-    def center_columns(self) -> tuple[list[str], list[list[str]]]:
+    def _center_grid(self) -> Grid:
         """A row per center and arm."""
         rows = [
             [
@@ -464,7 +475,7 @@ class SurvivalResult(Result):
             ]
             for own in self.centers
         ]
-        return ["center", "arm", "people", "events", "median (95 %)"], rows
+        return Grid(["center", "arm", "people", "events", "median (95 %)"], rows)
 
 
 def _curve(followed: FollowUp, curve: SurvivalCurve) -> dict[str, Any]:

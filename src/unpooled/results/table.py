@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +13,9 @@ from unpooled.results.reach import Reach
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
-from unpooled.results.report.parts import Grid, Part, parts_html
+from unpooled.results.report.parts import Grid, Part
 from unpooled.results.report.text import count, number, people_number
-from unpooled.results.reporting import write_report
-from unpooled.results.result import Result
+from unpooled.results.result import Result, subject
 
 if TYPE_CHECKING:
     import altair
@@ -34,7 +32,7 @@ class TableResult(Result):
     `counts` has one row per group; bin b is (edges[b], edges[b+1]].
     """
 
-    value: str
+    variable: str
     by: str | None
     where: str | None
     table: Table
@@ -82,7 +80,7 @@ class TableResult(Result):
         """The result as plain values; null is an open outer limit."""
         low, high = self.bounds
         return {
-            "value": self.value,
+            "value": self.variable,
             "by": self.by,
             "where": self.where,
             "edges": [edge if np.isfinite(edge) else None for edge in self.edges.tolist()],
@@ -100,14 +98,14 @@ class TableResult(Result):
         """The histogram, with the true widths of the bins and the groups overlaid."""
         from unpooled.results.report.charts import histogram
 
-        label = self.record.label(self.value)
+        label = self.record.label(self.variable)
         return histogram(self.edges, self.counts, self.groups, label, self.by)
 
     def sections(self) -> list[Section]:
-        """The parts of a report."""
+        """The table and its charts."""
         from unpooled.results.report.charts import cdf
 
-        label = self.record.label(self.value)
+        label = self.record.label(self.variable)
         figures = [
             Figure(self.chart(), "The federated table; pale bins are open outwards."),
             Figure(
@@ -115,29 +113,42 @@ class TableResult(Result):
                 "The cumulative distribution at the inner limits of the table.",
             ),
         ]
-        return [Section("Distribution", parts_html(TableResult.parts(self)), figures)]
+        return [Section("Distribution", TableResult.parts(self), figures)]
 
-    def report(self, path: str | Path) -> Path:
-        """Write a report to one HTML file."""
-        return write_report(path, self.title, self.sections(), self.record, self.refusals)
+    @property
+    def answer(self) -> str:
+        """What the table is of."""
+        return f"The distribution of {self.record.label(self.variable)}, {self.reach}."
+
+    def picture(self) -> Figure | None:
+        """The histogram, or the smooth density."""
+        return Figure(self.chart(), "The share of each group per unit of the variable.")
 
     @property
     def title(self) -> str:
         """What the table is of."""
-        by = f" by {self.by}" if self.by is not None else ""
-        where = f", where {self.where}" if self.where is not None else ""
-        return f"{self.value}{by}{where}: {count(self.table.bins, 'bin')} {self.reach}"
+        about = subject(self.variable, self.by, self.where)
+        return f"{about}: {count(self.table.bins, 'bin')} {self.reach}"
 
     def parts(self) -> list[Part]:
         """The table."""
-        return [Grid(*self.columns())]
+        return [self.grid()]
+
+    def grid(self) -> Grid:
+        """A row per bin."""
+        edges = self.edges.tolist()
+        rows = [
+            [_bin(edges[b], edges[b + 1]), *(self._people(g, b) for g in range(len(self.groups)))]
+            for b in range(self.table.bins)
+        ]
+        return Grid(["bin", *self.groups], rows)
 
     def records(self) -> list[dict[str, Any]]:
         """A row per group and bin; null is an open outer limit."""
         limits = [edge if np.isfinite(edge) else None for edge in self.edges.tolist()]
         return [
             {
-                "variable": self.value,
+                "variable": self.variable,
                 "group": group,
                 "lower": limits[b],
                 "upper": limits[b + 1],
@@ -154,15 +165,6 @@ class TableResult(Result):
         if self.table.bins > _FEW_BINS or low == high:
             return counted
         return f"{counted} ({people_number(low)} to {people_number(high)})"
-
-    def columns(self) -> tuple[list[str], list[list[str]]]:
-        """A row per bin."""
-        edges = self.edges.tolist()
-        rows = [
-            [_bin(edges[b], edges[b + 1]), *(self._people(g, b) for g in range(len(self.groups)))]
-            for b in range(self.table.bins)
-        ]
-        return ["bin", *self.groups], rows
 
 
 def _bin(lower: float, upper: float) -> str:

@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 
 from unpooled.center.questions.catalogue import Catalogue, CatalogueQuestion
+from unpooled.center.questions.category import Categories, CategoryQuestion
 from unpooled.center.questions.chain import CenterJoin, CenterTable, JoinQuestion, TableQuestion
 from unpooled.center.questions.lattice import LatticeQuestion, LatticeTables
 from unpooled.center.questions.message import Aggregate, Message
 from unpooled.center.questions.moments import FollowUpQuestion, Moments, MomentsQuestion
 from unpooled.center.questions.powers import Powers, PowersQuestion
+from unpooled.center.questions.protocol import ProtocolQuestion
 from unpooled.center.questions.ranks import GroupRanks, GroupRanksQuestion, Ranks, RanksQuestion
 from unpooled.center.questions.refusals import Refusal
 from unpooled.center.questions.sizes import Sizes, SizesQuestion
@@ -29,8 +31,9 @@ AboutPeople = (
     | FollowUpQuestion
     | SurvivalQuestion
     | PowersQuestion
+    | CategoryQuestion
 )
-Question = CatalogueQuestion | AboutPeople
+Question = CatalogueQuestion | ProtocolQuestion | AboutPeople
 
 ANSWERS: dict[type[Message], type[Aggregate]] = {
     SizesQuestion: Sizes,
@@ -43,8 +46,37 @@ ANSWERS: dict[type[Message], type[Aggregate]] = {
     FollowUpQuestion: Moments,
     SurvivalQuestion: SurvivalTables,
     PowersQuestion: Powers,
+    CategoryQuestion: Categories,
 }
-_Said: Any = reduce(or_, dict.fromkeys(ANSWERS.values()), Catalogue)
+
+
+class ProtocolPart(Message, frozen=True):
+    """One question of a protocol, and what the center says to it."""
+
+    question: AboutPeople
+    answer: "Answer"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.answer.aggregate, Catalogue | ProtocolAnswer):
+            raise MessageError("a part of a protocol must be the answer to one question")
+
+
+class ProtocolAnswer(Message, frozen=True, tag="protocol", tag_field="say"):
+    """All that a center says to a protocol, as one release.
+
+    `k` is the K in force for it: the center's own, or the protocol's where that is higher.
+    """
+
+    k: int
+    parts: tuple[ProtocolPart, ...]
+
+    def sentence(self) -> str:
+        """What a steward reads."""
+        told = sum(part.answer.aggregate is not None for part in self.parts)
+        return f"{told} of {len(self.parts)} parts of a protocol, K = {self.k}"
+
+
+_Said: Any = reduce(or_, dict.fromkeys(ANSWERS.values()), Catalogue | ProtocolAnswer)
 
 
 class Answer(Message, frozen=True):
@@ -62,7 +94,7 @@ class Answer(Message, frozen=True):
     shuts_out: tuple[str, ...] = ()
 
 
-_ENCODER = msgspec.json.Encoder(order="deterministic")
+_ENCODER = msgspec.json.Encoder()  # a protocol's variables keep their order
 _QUESTIONS: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
 _ANSWERS = msgspec.json.Decoder(Answer)
 

@@ -11,14 +11,16 @@ import msgspec
 import numpy as np
 
 from unpooled.center.data.variables import Variable
-from unpooled.errors import GateError
+from unpooled.errors import GateError, InputError
 from unpooled.maths import big_arrays
 from unpooled.maths.arrays import BoolArray, FloatArray, Places
 from unpooled.maths.lattice.cell_moments import dominated
 
+Code = float | str  # a value that means "missing"
 Limits = Literal["open", "natural", "buffer"]
 CellMoments = Literal["none", "tails", "all"]  # which cells tell mean and SD
 EVERYBODY = "all"  # the one group of a question without `by`
+OTHER, MISSING_LEVEL = "other", "missing"  # levels that nobody declared
 MOST_GROUPS = 1000  # that a question may name: each costs time, whoever is in it
 
 
@@ -26,25 +28,106 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """A frozen message; unknown fields are an error."""
 
 
+def bands(cuts: Sequence[float]) -> tuple[str, ...]:
+    """What the bands of a number are called.
+
+    Examples
+    --------
+    >>> bands((50, 65.5))
+    ('under 50', '50 to under 65.5', '65.5 and over')
+    """
+    inner = [f"{low:g} to under {high:g}" for low, high in pairwise(cuts)]
+    return (f"under {cuts[0]:g}", *inner, f"{cuts[-1]:g} and over")
+
+
+class Grouping(Message, frozen=True, rename={"with_": "with"}):
+    """A variable that people are grouped by: whole levels, or a number in bands.
+
+    A grouping is crossed with all others of the protocol; one `with` some only with these.
+
+    Examples
+    --------
+    >>> Grouping(name="age_band", of="age", cuts=(65,)).names
+    ('under 65', '65 and over')
+    """
+
+    name: str
+    of: str | None = None  # the column, where it has another name
+    levels: tuple[str, ...] | None = None  # None: those that K people have
+    cuts: tuple[float, ...] | None = None
+    labels: tuple[str, ...] | None = None  # of the bands
+    ordered: bool = False
+    with_: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.cuts is None:
+            if self.labels is not None:
+                raise InputError(f"groups: {self.name} has labels, but no cuts that they name")
+            if len(set(self.levels or ())) < len(self.levels or ()):
+                raise InputError(f"groups: the levels of {self.name} must differ")
+            return
+        if self.levels is not None:
+            raise InputError(f"groups: {self.name} must have levels or cuts, not both")
+        rise = all(a < b for a, b in pairwise(self.cuts)) and all(map(isfinite, self.cuts))
+        if not self.cuts or not rise:
+            cuts = ", ".join(f"{cut:g}" for cut in self.cuts)
+            raise InputError(f"groups: the cuts of {self.name} must rise, got {cuts or 'none'}")
+        if self.labels is not None and len(self.labels) != len(self.cuts) + 1:
+            raise InputError(
+                f"groups: {self.name} needs {len(self.cuts) + 1} labels for {len(self.cuts)} cuts, "
+                f"got {len(self.labels)}"
+            )
+
+    @property
+    def column(self) -> str:
+        """The column that it reads."""
+        return self.of or self.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its levels, in order, as far as they are declared."""
+        if self.cuts is not None:
+            return self.labels or bands(self.cuts)
+        return self.levels or ()
+
+    @property
+    def rises(self) -> bool:
+        """Whether its levels have an order."""
+        return self.ordered or self.cuts is not None
+
+
 class CohortQuestion(Message, frozen=True):
-    """A question about one variable of some people, in groups."""
+    """A question about one variable of some people, in groups.
+
+    Of a protocol the groups are *blocks*, and `by`, `groups`, `cuts` and `where` are None; no
+    question on its own may have `blocks` or `missing`.
+    """
 
     variable: str
     by: str | None = None
     groups: tuple[str, ...] | None = None  # None: every group with at least K people
     cuts: tuple[float, ...] | None = None  # where `by`, a number, is cut into bands
     where: str | None = None
+    blocks: tuple[Grouping, ...] | None = None  # that are crossed, the most important first
+    missing: tuple[Code, ...] = ()  # codes of the variable that mean "no value"
 
     @property
     def has_meaning(self) -> bool:
         """Whether it can have an answer at any center."""
         groups, cuts = self.groups, self.cuts
+        if self.blocks is not None:
+            return self.by is None and groups is None and cuts is None and self.where is None
         if len(groups or ()) > MOST_GROUPS or len(set(groups or ())) != len(groups or ()):
             return False
         if cuts is None:
             return True
         ascending = all(a < b for a, b in pairwise(cuts))
         return self.by is not None and bool(cuts) and ascending and all(map(isfinite, cuts))
+
+    @property
+    def in_protocol(self) -> bool:
+        """Whether only a protocol may ask it."""
+        return self.blocks is not None or bool(self.missing)
 
     def needs(self, k: int) -> int:
         """How many people a group must have."""
@@ -61,18 +144,6 @@ class OutcomeQuestion(CohortQuestion, frozen=True, kw_only=True):
     def has_meaning(self) -> bool:
         """The event is another column than the time."""
         return super().has_meaning and self.event != self.variable and self.groups != ()
-
-
-def bands(cuts: Sequence[float]) -> tuple[str, ...]:
-    """What the bands of a number are called.
-
-    Examples
-    --------
-    >>> bands((50, 65.5))
-    ('under 50', '50 to under 65.5', '65.5 and over')
-    """
-    inner = [f"{low:g} to under {high:g}" for low, high in pairwise(cuts)]
-    return (f"under {cuts[0]:g}", *inner, f"{cuts[-1]:g} and over")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +197,14 @@ class People(Protocol):
 
     def cells(self, group: str, edges: tuple[float, ...]) -> Places:
         """In which cell (edges[b−1], edges[b]], from 0, the value of each who counts lies."""
+        ...
+
+    def level_names(self) -> Sequence[str]:
+        """Of a category: the levels that may be named."""
+        ...
+
+    def levels(self, group: str, cells: Sequence[Sequence[str]]) -> Places:
+        """In which of these cells of levels, from 0, that of each who counts lies."""
         ...
 
     def status(self) -> Places:
@@ -209,6 +288,27 @@ def in_cells(
     return Disclosure(part, (*counts, None), {variable: (*each, 1)}, tuple(edges))
 
 
+def in_levels(
+    people: People,
+    group: str,
+    variable: str,
+    cells: Sequence[tuple[Sequence[str], int]],
+    missing: int | None,
+) -> Disclosure:
+    """A group that is told by cells of levels, beside those without one."""
+    counted, members = people.counted(group), people.members(group)
+    part = big_arrays.full(len(counted), 0, np.int32)
+    part[counted] = people.levels(group, [levels for levels, _ in cells]) + 1
+    rest = members & ~counted
+    counts: tuple[int | None, ...] = tuple(count for _, count in cells)
+    if rest.any():
+        part[rest] = len(cells) + 1
+        counts = (*counts, missing)
+    elif missing:
+        raise GateError("an answer must not tell how many lack a value where they are few")
+    return Disclosure(part, counts, {variable: (1,) * len(counts)})
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What a center's policy and codebook say about the answer to one question."""
@@ -279,6 +379,8 @@ def asked_about(question: CohortQuestion) -> str:
     parts = [question.variable]
     if question.by is not None:
         parts.append(f"by {question.by}")
+    if question.blocks:
+        parts.append(f"by {' x '.join(grouping.name for grouping in question.blocks)}")
     if question.cuts is not None:
         parts.append(f"cut at {', '.join(f'{cut:g}' for cut in question.cuts)}")
     if question.where is not None:

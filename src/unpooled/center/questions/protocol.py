@@ -4,73 +4,20 @@ A center takes a protocol apart into ordinary questions (`expand`), whose groups
 people who are alike in several groupings. Whatever an analysis asks for later is a sum over blocks.
 """
 
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
-from math import isfinite
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from unpooled.center.questions.message import Message, bands
-from unpooled.errors import InputError
+import msgspec
+
+from unpooled.center.questions.category import CategoryQuestion
+from unpooled.center.questions.lattice import LatticeQuestion
+from unpooled.center.questions.message import Code, CohortQuestion, Grouping, Message
+from unpooled.center.questions.moments import MomentsQuestion
+from unpooled.center.questions.sizes import SizesQuestion
+from unpooled.center.questions.survival import SurvivalQuestion
+from unpooled.errors import InputError, MessageError
 
 Kind = Literal["number", "category"]
-Code = float | str  # a value that means "missing"
-OTHER, MISSING_LEVEL = "other", "missing"  # levels that nobody declared
-
-
-class Grouping(Message, frozen=True, rename={"with_": "with"}):
-    """A variable that people are grouped by: whole levels, or a number in bands.
-
-    A grouping is crossed with all others of the protocol; one `with` some only with these.
-
-    Examples
-    --------
-    >>> Grouping(name="age_band", of="age", cuts=(65,)).names
-    ('under 65', '65 and over')
-    """
-
-    name: str
-    of: str | None = None  # the column, where it has another name
-    levels: tuple[str, ...] | None = None  # None: those that K people have
-    cuts: tuple[float, ...] | None = None
-    labels: tuple[str, ...] | None = None  # of the bands
-    ordered: bool = False
-    with_: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.cuts is None:
-            if self.labels is not None:
-                raise InputError(f"groups: {self.name} has labels, but no cuts that they name")
-            if len(set(self.levels or ())) < len(self.levels or ()):
-                raise InputError(f"groups: the levels of {self.name} must differ")
-            return
-        if self.levels is not None:
-            raise InputError(f"groups: {self.name} must have levels or cuts, not both")
-        rise = all(a < b for a, b in pairwise(self.cuts)) and all(map(isfinite, self.cuts))
-        if not self.cuts or not rise:
-            cuts = ", ".join(f"{cut:g}" for cut in self.cuts)
-            raise InputError(f"groups: the cuts of {self.name} must rise, got {cuts or 'none'}")
-        if self.labels is not None and len(self.labels) != len(self.cuts) + 1:
-            raise InputError(
-                f"groups: {self.name} needs {len(self.cuts) + 1} labels for {len(self.cuts)} cuts, "
-                f"got {len(self.labels)}"
-            )
-
-    @property
-    def column(self) -> str:
-        """The column that it reads."""
-        return self.of or self.name
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Its levels, in order, as far as they are declared."""
-        if self.cuts is not None:
-            return self.labels or bands(self.cuts)
-        return self.levels or ()
-
-    @property
-    def rises(self) -> bool:
-        """Whether its levels have an order."""
-        return self.ordered or self.cuts is not None
 
 
 class ProtocolVariable(Message, frozen=True):
@@ -139,3 +86,92 @@ class Protocol(Message, frozen=True):
         for side in self.groups:
             if side.with_ is not None:
                 yield (*(g for g in self.groups if g.name in side.with_), side)
+
+
+class ProtocolQuestion(Message, frozen=True, tag="protocol", tag_field="ask"):
+    """All that a study asks, at once."""
+
+    protocol: Protocol
+
+
+def expand(
+    protocol: Protocol, kinds: Mapping[str, Kind] | None = None
+) -> tuple[CohortQuestion, ...]:
+    """The questions that a protocol consists of, in the order in which they are judged.
+
+    `kinds` says what the variables are whose kind the protocol leaves open; else they are numbers,
+    unless they have levels.
+
+    Examples
+    --------
+    >>> plan = Protocol(title="CRP", variables={"crp": ProtocolVariable()})
+    >>> [type(question).__name__ for question in expand(plan)]
+    ['SizesQuestion', 'MomentsQuestion', 'LatticeQuestion']
+    """
+    return tuple(
+        question
+        for blocks in protocol.families()
+        for question in _of_family(protocol, blocks, kinds or {})
+    )
+
+
+def _of_family(
+    protocol: Protocol, blocks: tuple[Grouping, ...], kinds: Mapping[str, Kind]
+) -> Iterator[CohortQuestion]:
+    """How many people each block has; then each variable and each outcome by block."""
+    yield SizesQuestion(variable=_counted_by(protocol, blocks), blocks=blocks)
+    for name, variable in protocol.variables.items():
+        kind = variable.kind or ("category" if variable.levels else kinds.get(name, "number"))
+        if kind == "category":
+            yield CategoryQuestion(
+                variable=name,
+                blocks=blocks,
+                missing=variable.missing,
+                levels=variable.levels,
+                ordered=variable.ordered,
+            )
+        else:
+            yield MomentsQuestion(variable=name, blocks=blocks, missing=variable.missing)
+            yield LatticeQuestion(variable=name, blocks=blocks, missing=variable.missing)
+    for outcome in protocol.survival:
+        declared = protocol.variables.get(outcome.time, ProtocolVariable())
+        yield SurvivalQuestion(
+            variable=outcome.time,
+            event=outcome.event,
+            event_is=outcome.event_is,
+            horizon=outcome.horizon,
+            blocks=blocks,
+            missing=declared.missing,
+        )
+
+
+def _counted_by(protocol: Protocol, blocks: tuple[Grouping, ...]) -> str:
+    """A name for a question that looks at nobody's value: the first grouping's column."""
+    if blocks:
+        return blocks[0].column
+    return next(iter(protocol.variables), "") or protocol.survival[0].time
+
+
+def block_label(levels: Iterable[Sequence[str]]) -> str:
+    """What a block is called: for each grouping the levels that it holds.
+
+    Examples
+    --------
+    >>> block_label([["patient"], ["F", "M"]])
+    '[["patient"],["F","M"]]'
+    """
+    return msgspec.json.encode([list(some) for some in levels]).decode()
+
+
+def block_levels(label: str) -> tuple[tuple[str, ...], ...]:
+    """For each grouping the levels that a block holds; raises MessageError.
+
+    Examples
+    --------
+    >>> block_levels('[["patient"],["F","M"]]')
+    (('patient',), ('F', 'M'))
+    """
+    try:
+        return msgspec.json.decode(label.encode(), type=tuple[tuple[str, ...], ...])
+    except msgspec.MsgspecError as error:
+        raise MessageError(f"this is not the name of a block: {label!r}") from error

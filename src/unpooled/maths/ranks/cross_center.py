@@ -136,10 +136,26 @@ def cross_center(x: Placed, y: Placed, centers: Sequence[RankStatistics | None])
         if center is not None:
             missed[i] = center.u - _u(own_x, own_y)
     u += sum(missed.values()) + correction(x, y, missed)
+    return CrossCenter(_statistics(x, y, u))
+
+
+def placed_ranks(x: Placed, y: Placed) -> RankStatistics:
+    """What pseudo-people of one center say of its two groups, where it has told no ranks itself.
+
+    Examples
+    --------
+    >>> x, y = (Placed(np.arange(3.0) + s, np.ones(3), np.zeros(3, int), np.zeros(3, bool))
+    ...         for s in (0, 0.5))
+    >>> placed_ranks(x, y).u
+    3.0
+    """
+    return _statistics(x, y, _u(x, y))
+
+
+def _statistics(x: Placed, y: Placed, u: float) -> RankStatistics:
     n_x, n_y = round(x.people), round(y.people)
     u = min(max(u, -float(n_x * n_y)), float(n_x * n_y))
-    pooled = RankStatistics(n_x, n_y, u, _null_variance(x, y), _effect_variance(x, y))
-    return CrossCenter(pooled)
+    return RankStatistics(n_x, n_y, u, _null_variance(x, y), _effect_variance(x, y))
 
 
 def hodges_lehmann(x: Placed, y: Placed, level: float = 0.95, u: float | None = None) -> Interval:

@@ -8,11 +8,13 @@ R_j = n_j(N+1)/2 + ½ Σ_i U_ij.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.density.placing import Placed
 from unpooled.maths.ranks.mann_whitney import (
     Alternative,
     TestResult,
@@ -23,13 +25,6 @@ from unpooled.maths.ranks.mann_whitney import (
     normal_test,
     tied_note,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTest(TestResult):
-    """A test of several groups; `df` is None where the statistic is a normal one."""
-
-    df: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +173,40 @@ def trend_variance(sizes: FloatArray, tied: FloatArray, *, k: int = 1) -> float:
     return max(variance, 0.0)
 
 
+def placed_group_ranks(groups: Sequence[Placed | None]) -> GroupRankStatistics:
+    """What pseudo-people of one center say of the order of its groups; None: nobody is there.
+
+    Examples
+    --------
+    >>> x, y = (Placed(np.arange(2.0) + s, np.ones(2), np.zeros(2, int), np.zeros(2, bool))
+    ...         for s in (0, 0.5))
+    >>> placed_group_ranks([x, None, y]).mean_ranks
+    array([2., nan, 3.])
+    """
+    sizes = np.array([0.0 if own is None else round(own.people) for own in groups])
+    pairs = {}
+    for (i, x), (j, y) in combinations(enumerate(groups), 2):
+        if x is not None and y is not None:
+            u, most = float(y.weights @ x.below_minus_above(y.values)), sizes[i] * sizes[j]
+            pairs[i, j] = float(min(max(u, -most), most))
+    tied = _tied_placed([own for own in groups if own is not None])
+    return GroupRankStatistics.of_pairs(
+        sizes, pairs, rank_variance(tied), trend_variance(sizes, tied)
+    )
+
+
+def _tied_placed(groups: Sequence[Placed]) -> FloatArray:
+    """How many people share each value; whoever shares none counts as one."""
+    values, weights, shared = (
+        np.concatenate([getattr(own, name) for own in groups])
+        for name in ("values", "weights", "shared")
+    )
+    _, where = np.unique(values[shared], return_inverse=True)
+    tied = np.bincount(where, weights[shared]) if shared.any() else np.zeros(0)
+    alone = round(float(weights.sum() - tied.sum()))
+    return np.concatenate((tied, np.ones(alone)))
+
+
 def linked_groups(centers: Sequence[GroupRankStatistics]) -> list[list[int]]:
     """Which groups the centers link: two are linked by a center that has both, or by a third.
 
@@ -202,7 +231,7 @@ def linked_groups(centers: Sequence[GroupRankStatistics]) -> list[list[int]]:
     return found
 
 
-def kruskal_weighted(centers: Sequence[GroupRankStatistics]) -> GroupTest:
+def kruskal_weighted(centers: Sequence[GroupRankStatistics]) -> TestResult:
     """The centers' rank sums, weighted by N/s²: the most power where effects are alike.
 
     Examples
@@ -216,20 +245,20 @@ def kruskal_weighted(centers: Sequence[GroupRankStatistics]) -> GroupTest:
     return _stratified("weighted", centers, weights)
 
 
-def kruskal_sum(centers: Sequence[GroupRankStatistics]) -> GroupTest:
+def kruskal_sum(centers: Sequence[GroupRankStatistics]) -> TestResult:
     """The plain sums of the centers' rank sums."""
     return _stratified("sum", centers, [1.0] * len(centers))
 
 
-def kruskal_fisher(centers: Sequence[GroupRankStatistics]) -> GroupTest:
+def kruskal_fisher(centers: Sequence[GroupRankStatistics]) -> TestResult:
     """Fisher's −2 Σ log p over the centers' own tests; one with a single value has none."""
     note = tied_note([center.rank_variance for center in centers])
     logs = [kruskal_weighted([center]).log_p for center in centers if center.rank_variance > 0]
     statistic, df, log_p = fisher_chi2(logs)
-    return GroupTest("fisher", statistic, log_p, note, df)
+    return TestResult("fisher", statistic, log_p, note, df)
 
 
-def kruskal_table(counts: npt.ArrayLike) -> GroupTest:
+def kruskal_table(counts: npt.ArrayLike) -> TestResult:
     """H of a federated table, a row per group, where a bin is a tie.
 
     Examples
@@ -240,12 +269,12 @@ def kruskal_table(counts: npt.ArrayLike) -> GroupTest:
     ranks = GroupRankStatistics.of_table(counts)
     test = kruskal_weighted([ranks])
     note = None if ranks.rank_variance else "everyone is in the same bin: nothing to test, p = 1"
-    return GroupTest("table", test.statistic, test.log_p, note, test.df)
+    return TestResult("table", test.statistic, test.log_p, note, test.df)
 
 
 def _stratified(
     method: str, centers: Sequence[GroupRankStatistics], weights: Sequence[float]
-) -> GroupTest:
+) -> TestResult:
     note = tied_note([center.rank_variance for center in centers])
     groups = len(centers[0].sizes)
     rank_sums, covariance = np.zeros(groups), np.zeros((groups, groups))
@@ -257,13 +286,13 @@ def _stratified(
     # Within a block of linked groups the rank sums add up to 0: one of them says nothing new.
     free = [group for block in linked_groups(centers) for group in block[1:]]
     if not free:
-        return GroupTest(method, 0.0, 0.0, note, 0)
+        return TestResult(method, 0.0, 0.0, note, 0)
     own = rank_sums[free]
     statistic = max(float(own @ np.linalg.solve(covariance[np.ix_(free, free)], own)), 0.0)
-    return GroupTest(method, statistic, log_chi2_survival(statistic, len(free)), note, len(free))
+    return TestResult(method, statistic, log_chi2_survival(statistic, len(free)), note, len(free))
 
 
-def trend_weighted(centers: Sequence[GroupRankStatistics], alternative: Alternative) -> GroupTest:
+def trend_weighted(centers: Sequence[GroupRankStatistics], alternative: Alternative) -> TestResult:
     """Σ a Z/√(Σ a²) with Z = J/√V and a = Σ (j−i) n_i n_j/√V.
 
     These weights have the most power where every step of the order raises P(Y > X) alike. Two
@@ -282,23 +311,23 @@ def trend_weighted(centers: Sequence[GroupRankStatistics], alternative: Alternat
     return _normal(normal_test("weighted", weighted, squares, alternative, note))
 
 
-def trend_sum(centers: Sequence[GroupRankStatistics], alternative: Alternative) -> GroupTest:
+def trend_sum(centers: Sequence[GroupRankStatistics], alternative: Alternative) -> TestResult:
     """Σ J/√(Σ V)."""
     note = tied_note([center.rank_variance for center in centers])
     j, variance = sum(map(_trend, centers)), sum(map(_variance, centers))
     return _normal(normal_test("sum", j, variance, alternative, note))
 
 
-def trend_fisher(centers: Sequence[GroupRankStatistics], alternative: Alternative) -> GroupTest:
+def trend_fisher(centers: Sequence[GroupRankStatistics], alternative: Alternative) -> TestResult:
     """Fisher's −2 Σ log p over the centers' own trend tests; one with a single value has none."""
     note = tied_note([center.rank_variance for center in centers])
     logs = [log_normal_p(_trend(center), _variance(center), alternative) for center in centers]
     varying = [log_p for log_p, center in zip(logs, centers, strict=True) if _variance(center) > 0]
     statistic, df, log_p = fisher_chi2(varying)
-    return GroupTest("fisher", statistic, log_p, note, df)
+    return TestResult("fisher", statistic, log_p, note, df)
 
 
-def trend_table(counts: npt.ArrayLike, alternative: Alternative) -> GroupTest:
+def trend_table(counts: npt.ArrayLike, alternative: Alternative) -> TestResult:
     """J/√V of a federated table, a row per group in their order, where a bin is a tie.
 
     Examples
@@ -311,8 +340,8 @@ def trend_table(counts: npt.ArrayLike, alternative: Alternative) -> GroupTest:
     return _normal(normal_test("table", _trend(ranks), _variance(ranks), alternative, note))
 
 
-def _normal(test: TestResult) -> GroupTest:
-    return GroupTest(test.method, test.statistic, test.log_p, test.note, None)
+def _normal(test: TestResult) -> TestResult:
+    return TestResult(test.method, test.statistic, test.log_p, test.note, None)
 
 
 def _trend(center: GroupRankStatistics) -> float:

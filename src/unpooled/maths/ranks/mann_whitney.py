@@ -57,7 +57,10 @@ class RankStatistics:
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """A test statistic and the natural logarithm of its p-value; `note` says what is unusual."""
+    """A test statistic and the natural logarithm of its p-value; `note` says what is unusual.
+
+    `df` is of tests of several groups by χ²; None where the statistic is a normal one.
+    """
 
     __test__: ClassVar[bool] = False  # not a test case, whatever its name
 
@@ -65,6 +68,7 @@ class TestResult:
     statistic: float
     log_p: float
     note: str | None
+    df: int | None = None
 
     def __post_init__(self) -> None:
         if not self.log_p <= 0:

@@ -295,8 +295,8 @@ def _mode(
             continue
         at, height = at + step, reached
         full = information + np.diag(precision)
-        step = np.linalg.solve(full, slope - precision * at)
-        step *= min(1.0, _FAR / max(float(np.abs(step).max()), 1e-300))
+        step = np.asarray(np.linalg.solve(full, slope - precision * at), dtype=np.float64)
+        step = step * min(1.0, _FAR / max(float(np.abs(step).max()), 1e-300))
         if np.abs(step).max() < _CLOSE:
             break
     return at, height, full

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpooled.errors import InputError
-from unpooled.results.report.html import Html
+from unpooled.results.report.parts import Part, parts_html
 
 if TYPE_CHECKING:
     import altair
@@ -56,10 +56,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a report: a heading, markup, and figures below it."""
+    """A section of a report: a heading, its parts, and figures below them."""
 
     heading: str
-    body: Html
+    parts: Sequence[Part]
     figures: Sequence[Figure] = ()
 
 
@@ -81,7 +81,8 @@ def _section(section: Section) -> str:
         f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
         for figure in section.figures
     )
-    return f"<section><h2>{escape(section.heading)}</h2>{section.body}{figures}</section>"
+    heading = f"<h2>{escape(section.heading)}</h2>"
+    return f"<section>{heading}{parts_html(section.parts)}{figures}</section>"
 
 
 def svg(chart: "altair.TopLevelMixin") -> str:

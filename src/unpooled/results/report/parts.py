@@ -3,11 +3,11 @@
 One list of parts serves `>>>`, `print`, the command line, notebooks and reports.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 
-from unpooled.results.report.html import Html
-from unpooled.results.report.text import columns_text
+from unpooled.results.report.text import alignment, columns_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,21 @@ class Remarks:
         """What is unusual."""
         return cls("Notes", [("note", note) for note in notes])
 
+    @classmethod
+    def listed(cls, title: str, items: Iterable[str]) -> "Remarks":
+        """A list of a report."""
+        return cls(title, [(title, item) for item in items])
 
-Part = Grid | Sentences | Remarks
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Text as it is, folded away below a title in HTML."""
+
+    title: str
+    text: str
+
+
+Part = Grid | Sentences | Remarks | Folded
 
 
 def parts_text(title: str, parts: Sequence[Part], most: int | None = None) -> str:
@@ -69,6 +82,8 @@ def parts_text(title: str, parts: Sequence[Part], most: int | None = None) -> st
             case Remarks():
                 lines += [f"{word}: {sentence}" for word, sentence in part.items[:most]]
                 lines += _rest(len(part.items), most, "line")
+            case Folded():
+                lines += [f"{part.title}:", part.text]
     return "\n".join(lines)
 
 
@@ -79,16 +94,40 @@ def _rest(n: int, most: int | None, noun: str) -> list[str]:
     return [f"… {left} more {noun}{'' if left == 1 else 's'}: print() shows all"]
 
 
-def parts_html(parts: Sequence[Part], page: Html | None = None) -> Html:
-    """The parts as HTML, after what is on the page already."""
-    found = Html() if page is None else page
-    for part in parts:
-        match part:
-            case Grid():
-                found = found.table(part.header, part.rows)
-            case Sentences():
-                for sentence in part.sentences:
-                    found = found.paragraph(sentence)
-            case Remarks():
-                found = found.items(part.title, [sentence for _, sentence in part.items])
-    return found
+def parts_html(parts: Sequence[Part]) -> str:
+    """The parts as HTML, escaped; a list without items is left out.
+
+    Examples
+    --------
+    >>> parts_html([Sentences(["a < b"]), Remarks.notes([])])
+    '<p>a &lt; b</p>'
+    """
+    return "".join(map(_part_html, parts))
+
+
+def _part_html(part: Part) -> str:
+    match part:
+        case Grid():
+            return _table_html(part.header, part.rows)
+        case Sentences():
+            return "".join(f"<p>{escape(sentence)}</p>" for sentence in part.sentences)
+        case Remarks():
+            lines = "".join(f"<li>{escape(sentence)}</li>" for _, sentence in part.items)
+            title = f"<p><strong>{escape(part.title)}</strong></p>"
+            return f"{title}<ul>{lines}</ul>" if lines else ""
+        case Folded():
+            summary = f"<summary>{escape(part.title)}</summary>"
+            return f"<details>{summary}<pre>{escape(part.text)}</pre></details>"
+
+
+def _table_html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Numbers to the right."""
+    sides = [f' style="text-align:{alignment(i, rows)}"' for i in range(len(header))]
+
+    def row_html(tag: str, cells: Sequence[str]) -> str:
+        sided = zip(sides, cells, strict=True)
+        return "".join(f"<{tag}{side}>{escape(cell)}</{tag}>" for side, cell in sided)
+
+    body = "".join(f"<tr>{row_html('td', row)}</tr>" for row in rows)
+    head = f"<thead><tr>{row_html('th', header)}</tr></thead>"
+    return f'<div class="wide"><table>{head}<tbody>{body}</tbody></table></div>'

@@ -1,0 +1,1 @@
+"""Pages in the browser: the researcher's workbench and, on the same foundation, others."""

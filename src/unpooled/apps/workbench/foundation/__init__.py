@@ -1,0 +1,1 @@
+"""What every page of unpooled stands on: server, guard, sessions, layout, style and script."""

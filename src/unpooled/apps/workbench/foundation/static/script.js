@@ -1,0 +1,156 @@
+// A little script of our own. Every page works without it; with it, parts change in their place.
+//   form[data-live="#id"]     a change of a field fetches the page again and replaces #id
+//   [data-poll="seconds"]     an element with an id that fetches its page again until the mark is gone
+//   input[data-filter="#id"]  hides the rows of a table or list that do not have the words
+//   ol[data-order]            its items can be dragged, and moved by Alt + arrow keys
+//   button[data-copy="#id"]   copies a text
+"use strict";
+(() => {
+  document.documentElement.classList.add("script");
+  const live = document.getElementById("live");
+  const say = (text) => { live.textContent = ""; requestAnimationFrame(() => { live.textContent = text; }); };
+
+  // One request a place: a later one ends the earlier one, so that answers never arrive out of order.
+  const under_way = new Map();
+  const fetch_part = async (place, url, options) => {
+    under_way.get(place)?.abort();
+    const abort = new AbortController();
+    under_way.set(place, abort);
+    const response = await fetch(url, { ...options, signal: abort.signal, credentials: "same-origin" });
+    if (response.status === 401) { location.reload(); return null; }
+    const text = await response.text();
+    return new DOMParser().parseFromString(text, "text/html");
+  };
+
+  const replace = (place, page) => {
+    const fresh = page?.querySelector(place);
+    const stale = document.querySelector(place);
+    if (!fresh || !stale) return false;
+    const focus = document.activeElement;
+    const mark = stale.contains(focus) && focus.id ? focus.id : null;
+    const open = [...stale.querySelectorAll("details[open] > summary")].map((s) => s.textContent);
+    stale.replaceWith(document.adoptNode(fresh));
+    for (const summary of fresh.querySelectorAll("details > summary"))
+      if (open.includes(summary.textContent)) summary.parentElement.open = true;
+    if (mark) document.getElementById(mark)?.focus();
+    prepare(fresh);
+    return true;
+  };
+
+  const live_form = (form) => {
+    const place = form.dataset.live;
+    let timer = 0;
+    const change = async () => {
+      const query = new URLSearchParams(new FormData(form));
+      query.delete("csrf");
+      const url = `${form.action}?${query}`;
+      document.querySelector(place)?.setAttribute("aria-busy", "true");
+      try {
+        const page = await fetch_part(place, url);
+        if (page && replace(place, page)) {
+          history.replaceState(null, "", url);
+          say(document.querySelector(`${place} .answer`)?.textContent ?? "changed");
+        }
+        if (page && form.dataset.also) replace(form.dataset.also, page);
+      } catch (error) {
+        if (error.name !== "AbortError") say("The program does not answer. Is it still running?");
+      }
+    };
+    form.addEventListener("change", () => { clearTimeout(timer); timer = setTimeout(change, 30); });
+    form.addEventListener("submit", (event) => { event.preventDefault(); change(); });
+  };
+
+  const poll = (element) => {
+    const wait = Number(element.dataset.poll) * 1000;
+    const place = `#${CSS.escape(element.id)}`;
+    setTimeout(async () => {
+      if (!element.isConnected) return;
+      try {
+        const page = await fetch_part(place, location.href);
+        if (!page) return;
+        const was = element.dataset.state;
+        const now = page.querySelector(place)?.dataset.state;
+        replace(place, page);
+        if (was !== now && now) say(now);
+      } catch (error) {
+        if (error.name === "AbortError") return;
+        say("The program does not answer. Is it still running?");
+        poll(element);
+      }
+    }, wait);
+  };
+
+  const filter = (input) => {
+    const rows = document.querySelectorAll(`${input.dataset.filter} [data-words]`);
+    const count = document.querySelector(`${input.dataset.filter}-count`);
+    const change = () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const row of rows) {
+        const fits = words.every((word) => row.dataset.words.toLowerCase().includes(word));
+        row.hidden = !fits;
+        shown += fits;
+      }
+      if (count) count.textContent = `${shown} of ${rows.length}`;
+    };
+    input.addEventListener("input", change);
+    if (input.value) change();
+  };
+
+  const order = (list) => {
+    let dragged = null;
+    const drop = () => {
+      for (const [i, item] of [...list.children].entries()) {
+        const place = item.querySelector("input[data-place]");
+        if (place) place.value = i + 1;
+      }
+      list.closest("form")?.dispatchEvent(new Event("change", { bubbles: true }));
+    };
+    for (const item of list.children) {
+      item.draggable = true;
+      item.addEventListener("dragstart", () => { dragged = item; });
+      item.addEventListener("dragend", () => { item.classList.remove("over"); });
+      item.addEventListener("dragover", (event) => { event.preventDefault(); item.classList.add("over"); });
+      item.addEventListener("dragleave", () => { item.classList.remove("over"); });
+      item.addEventListener("drop", (event) => {
+        event.preventDefault();
+        item.classList.remove("over");
+        if (dragged && dragged !== item && dragged.parentElement === list) {
+          const down = [...list.children].indexOf(dragged) < [...list.children].indexOf(item);
+          item[down ? "after" : "before"](dragged);
+          drop();
+        }
+      });
+      item.addEventListener("keydown", (event) => {
+        if (!event.altKey || !["ArrowUp", "ArrowDown"].includes(event.key)) return;
+        event.preventDefault();
+        const other = event.key === "ArrowUp" ? item.previousElementSibling : item.nextElementSibling;
+        if (!other) return;
+        other[event.key === "ArrowUp" ? "before" : "after"](item);
+        event.target.focus();
+        drop();
+      });
+    }
+  };
+
+  const copy = (button) => {
+    button.addEventListener("click", async () => {
+      const text = document.querySelector(button.dataset.copy)?.textContent ?? "";
+      try { await navigator.clipboard.writeText(text); say("copied"); button.textContent = "Copied"; }
+      catch { say("could not copy"); }
+    });
+  };
+
+  const prepare = (root) => {
+    const each = (selector, act) => {
+      if (root.matches?.(selector)) act(root);
+      root.querySelectorAll(selector).forEach(act);
+    };
+    each("form[data-live]", live_form);
+    each("[data-poll]", poll);
+    each("input[data-filter]", filter);
+    each("ol[data-order]", order);
+    each("button[data-copy]", copy);
+  };
+  prepare(document);
+})();

@@ -1,0 +1,97 @@
+"""How many people have each level of a category, in each group?"""
+
+from collections.abc import Iterable, Sequence
+
+from unpooled.center.questions.message import (
+    OTHER,
+    Aggregate,
+    CohortQuestion,
+    Disclosure,
+    Message,
+    People,
+    Terms,
+    in_levels,
+)
+from unpooled.errors import GateError
+
+MOST_LEVELS = 200  # that a question may name
+
+
+class CategoryQuestion(CohortQuestion, frozen=True, tag="category", tag_field="ask"):
+    """How many people have each level? Without `levels`, those that K people have are named."""
+
+    levels: tuple[str, ...] | None = None
+    ordered: bool = False
+
+    @property
+    def has_meaning(self) -> bool:
+        """Its levels differ, and are not too many."""
+        levels = self.levels or ()
+        differ = len(set(levels)) == len(levels) <= MOST_LEVELS and self.levels != ()
+        return super().has_meaning and differ
+
+
+class LevelCount(Message, frozen=True):
+    """How many people have one of these levels; several are merged, since one has too few."""
+
+    levels: tuple[str, ...]
+    count: int
+
+
+class GroupLevels(Message, frozen=True):
+    """One group by its levels.
+
+    Fewer than K people without a value are drawn into the others: then `missing` is None.
+    """
+
+    group: str
+    cells: tuple[LevelCount, ...]
+    missing: int | None
+
+    @property
+    def n(self) -> int:
+        """How many people count as having a level."""
+        return sum(cell.count for cell in self.cells)
+
+
+class Categories(Aggregate, frozen=True, tag="category", tag_field="say"):
+    """How many people have each level, group by group; whoever has no named level has "other"."""
+
+    groups: tuple[GroupLevels, ...]
+
+    def labels(self) -> Sequence[str]:
+        """Every group that is named."""
+        return [group.group for group in self.groups]
+
+    def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
+        """A count of each cell of levels and group."""
+        named = {*people.level_names(), OTHER}
+        for said in self.groups:
+            if not named.issuperset(level for cell in said.cells for level in cell.levels):
+                raise GateError("a level of fewer than K people must not be named")
+            cells = [(cell.levels, cell.count) for cell in said.cells]
+            yield in_levels(people, said.group, question.variable, cells, said.missing)
+
+    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+        """A cell has K people, or nobody; each level is in one cell."""
+        assert isinstance(question, CategoryQuestion)  # the gate looked
+        zeros = terms.zeros and question.where is None
+        for said in self.groups:
+            terms.check_people(said.n, *(() if said.missing is None else (said.missing,)))
+            for cell in said.cells:
+                terms.check_cells(cell.count)
+                if cell.count == 0 and not zeros:
+                    raise GateError("that nobody has a level must not be told")
+            levels = [level for cell in said.cells for level in cell.levels]
+            if len(set(levels)) < len(levels) or not all(cell.levels for cell in said.cells):
+                raise GateError("each level must be in one cell")
+            if question.levels is not None and {*levels, OTHER} != {*question.levels, OTHER}:
+                raise GateError("the levels that are told must be those that were asked for")
+
+    def sentence(self) -> str:
+        """What a steward reads."""
+        return "; ".join(
+            f"{said.group} "
+            + ", ".join(f"{' or '.join(cell.levels)} {cell.count}" for cell in said.cells)
+            for said in self.groups
+        )

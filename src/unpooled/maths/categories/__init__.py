@@ -1,0 +1,1 @@
+"""Statistics of categories: tables of counts, of one center or of strata, whole or in part."""
