@@ -79,8 +79,6 @@ class OutcomeRequest:
         at: Sequence[float] = (),
     ) -> "OutcomeRequest":
         """Check the analyst's words before any center is asked."""
-        if not isinstance(event, str):
-            raise InputError(f"event must be the name of a variable, got {event!r}")
         if event == request.variable:
             raise InputError(f"event must be another variable than time, got {event!r} for both")
         if entry is not None:
@@ -88,8 +86,6 @@ class OutcomeRequest:
                 f"entry: delayed entry is not possible, got {entry!r}. "
                 "Hint: take time from the start of each person's follow-up."
             )
-        if isinstance(horizon, bool) or not isinstance(horizon, int | float | None):
-            raise InputError(f"horizon must be a number, got {horizon!r}")
         if horizon is not None and not 0 < horizon < math.inf:
             raise InputError(f"horizon must be positive and finite, got {horizon:g}")
         meant = None if event_is is None else group_label(event_is)

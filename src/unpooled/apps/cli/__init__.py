@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from unpooled import __version__
-from unpooled.apps.cli.analyses import compare, describe, quantiles, table
+from unpooled.analyses.specification import ANALYSES
+from unpooled.apps.cli.analyses import command
 from unpooled.apps.cli.ledger import ledger_app
 from unpooled.apps.cli.network import center_app, federation_app
 from unpooled.apps.cli.several import SeveralCommand
-from unpooled.apps.cli.survival import survival
 from unpooled.errors import InputError, UnpooledError
 
 app = typer.Typer(
@@ -25,8 +25,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (table, describe, compare, quantiles, survival):
-    app.command(cls=SeveralCommand)(command)
+for analysis in ANALYSES:
+    app.command(analysis.name, cls=SeveralCommand)(command(analysis))
 
 
 @app.command()

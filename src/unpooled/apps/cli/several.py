@@ -6,14 +6,14 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from unpooled.analyses.specification import ANALYSES
 from unpooled.errors import InputError
 
-_EXAMPLES = {
-    "--at": "--at 12 36 60",
-    "--centers": "--centers a.csv b.csv",
-    "--groups": "--groups control patient",
-    "--method": "--method weighted, or --help for others",
-    "--p": "--p .25 .5 .75",
+_EXAMPLES = {"--centers": "--centers a.csv b.csv"} | {
+    argument.option: argument.hint
+    for analysis in reversed(ANALYSES)
+    for argument in analysis.arguments
+    if argument.hint is not None
 }
 _NEGATIVE = re.compile(r"-\.?[0-9]")  # a value, though it begins as an option does
 
