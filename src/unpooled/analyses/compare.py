@@ -39,10 +39,14 @@ from unpooled.maths.ranks.mann_whitney import (
 from unpooled.maths.ranks.shift import shift
 from unpooled.maths.ranks.simpson import CenterPairs, contradicts, odd_centers, table_effect, turned
 from unpooled.maths.tables.test_counts import Alike, alike_by_center
-from unpooled.results.compare import CenterComparison, CompareResult, PairComparison
+from unpooled.results.compare import (
+    CenterComparison,
+    CompareResult,
+    PairComparison,
+    PooledComparison,
+)
 from unpooled.results.distribution import DistributionResult
 from unpooled.results.paradox import Paradox
-from unpooled.results.pooled import PooledComparison
 from unpooled.results.refusals import NOBODY, CenterRefusal, center_refusals, why_nothing
 from unpooled.results.selection_bias import BIASED, refused_for_values
 from unpooled.results.table import TableResult

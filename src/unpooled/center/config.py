@@ -36,7 +36,6 @@ from typing import Literal
 import msgspec
 
 from unpooled.center import Center
-from unpooled.center.approval import Steward
 from unpooled.center.data.postgres import Postgres, open_postgres
 from unpooled.center.data.scratch import Scratch, check_ram
 from unpooled.center.data.sources import Source, open_source
@@ -45,6 +44,7 @@ from unpooled.center.data.variables import Variable
 from unpooled.center.data.where import Kind
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
+from unpooled.center.steward import Steward
 from unpooled.errors import InputError, unknown
 from unpooled.toml_file import read_toml
 

@@ -13,7 +13,7 @@ from unpooled.analyses.specification import ANALYSES
 from unpooled.apps.cli.analyses import command
 from unpooled.apps.cli.ledger import ledger_app
 from unpooled.apps.cli.network import center_app, federation_app
-from unpooled.apps.cli.several import SeveralCommand
+from unpooled.apps.cli.values_in_a_row import CommandWithRows
 from unpooled.errors import InputError, UnpooledError
 
 app = typer.Typer(
@@ -26,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for analysis in ANALYSES:
-    app.command(analysis.name, cls=SeveralCommand)(command(analysis))
+    app.command(analysis.name, cls=CommandWithRows)(command(analysis))
 
 
 @app.command()
@@ -44,7 +44,7 @@ for entry in entry_points(group="unpooled.commands"):  # of packages such as unp
     if isinstance(loaded, typer.Typer):
         app.add_typer(loaded, name=entry.name)
     else:
-        app.command(entry.name, cls=SeveralCommand)(loaded)
+        app.command(entry.name, cls=CommandWithRows)(loaded)
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(center_app, name="center")
 app.add_typer(federation_app, name="federation")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from unpooled.center.approval import Decision
+    from unpooled.center.steward import Decision
 
 center_app = typer.Typer(help="Run a center beside its data.", no_args_is_help=True)
 federation_app = typer.Typer(help="Set up and run a federation.", no_args_is_help=True)
@@ -98,8 +98,8 @@ def center_start(kit: KitFolder, config: CenterToml = None) -> None:
 @center_app.command("pending")
 def center_pending(kit: KitFolder, config: CenterToml = None) -> None:
     """Show what waits for the steward: each question, and the exact payload that would leave."""
-    from unpooled.center.approval import pending
-    from unpooled.results.held import held_text
+    from unpooled.center.steward import pending
+    from unpooled.results.steward_text import held_text
 
     folder = _pending_folder(kit, config)
     held = pending(folder)
@@ -109,9 +109,9 @@ def center_pending(kit: KitFolder, config: CenterToml = None) -> None:
 @center_app.command("approve")
 def center_approve(kit: KitFolder, payload: Seen = None, config: CenterToml = None) -> None:
     """Let a payload leave that you have seen, and show it."""
-    from unpooled.center.approval import pending
+    from unpooled.center.steward import pending
     from unpooled.errors import InputError
-    from unpooled.results.held import choice_text
+    from unpooled.results.steward_text import choice_text
 
     held = pending(_pending_folder(kit, config))
     if held and not payload:
@@ -128,8 +128,8 @@ def center_refuse(kit: KitFolder, payload: Payload = None, config: CenterToml = 
 @center_app.command("decided")
 def center_decided(kit: KitFolder, config: CenterToml = None) -> None:
     """Show the decisions in force: what may leave again, and what is refused at once."""
-    from unpooled.center.approval import decided
-    from unpooled.results.held import decided_text
+    from unpooled.center.steward import decided
+    from unpooled.results.steward_text import decided_text
 
     decisions = decided(_pending_folder(kit, config))
     texts = (decided_text(held, decision) for held, decision in decisions)
@@ -139,8 +139,8 @@ def center_decided(kit: KitFolder, config: CenterToml = None) -> None:
 @center_app.command("withdraw")
 def center_withdraw(kit: KitFolder, payload: Decided = None, config: CenterToml = None) -> None:
     """Take an approval or a refusal back: the next such question is held anew."""
-    from unpooled.center.approval import withdraw
-    from unpooled.results.held import decided_text, withdrawn_text
+    from unpooled.center.steward import withdraw
+    from unpooled.results.steward_text import decided_text, withdrawn_text
 
     held, decision = withdraw(_pending_folder(kit, config), payload)
     typer.echo(decided_text(held, decision))
@@ -148,8 +148,8 @@ def center_withdraw(kit: KitFolder, payload: Decided = None, config: CenterToml 
 
 
 def _decide(kit: Path, payload: str | None, config: Path | None, decision: "Decision") -> None:
-    from unpooled.center.approval import decide, find
-    from unpooled.results.held import decision_text, held_text
+    from unpooled.center.steward import decide, find
+    from unpooled.results.steward_text import decision_text, held_text
 
     folder = _pending_folder(kit, config)
     held = find(folder, payload)

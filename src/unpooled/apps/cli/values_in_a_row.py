@@ -18,7 +18,7 @@ _EXAMPLES = {"--centers": "--centers a.csv b.csv"} | {
 _NEGATIVE = re.compile(r"-\.?[0-9]")  # a value, though it begins as an option does
 
 
-class SeveralCommand(TyperCommand):
+class CommandWithRows(TyperCommand):
     """A command whose options for several values take them in a row."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from unpooled.center.approval import Decision, HeldPayload, is_waited_for
 from unpooled.center.questions import decode_question
+from unpooled.center.steward import Decision, HeldPayload, is_waited_for
 from unpooled.results.releases import payload_sentence, question_sentence
 
 
