@@ -25,7 +25,7 @@ from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import public_lattice
 from unpooled.maths.quantiles.cell_fit import Search, fit_cells
 from unpooled.maths.quantiles.yeo_johnson import fit_points
-from unpooled_study.parallel_families import P, draw_centers, lattice_of
+from unpooled_study.parallel_populations import P, draw_centers, lattice_of
 from unpooled_study.settings import ALLOCATIONS
 
 K = 10

@@ -19,7 +19,7 @@ PROMISE = (
     "line_file",
     "keys",
 )
-CORE = (*PROMISE[:6], "center", "summarise", "fingerprint", "approval")
+CORE = (*PROMISE[:6], "center", "summarise", "fingerprint", "steward")
 
 
 def lines(path: Path) -> tuple[int, int]:

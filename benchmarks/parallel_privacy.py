@@ -22,7 +22,7 @@ from unpooled.maths.lattice.cell_moments import Moments
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable
 from unpooled_study.families import Random
-from unpooled_study.parallel_families import EVERY
+from unpooled_study.parallel_populations import EVERY
 
 FAMILIES = ("gamma 4", "normal", "lognormal", "t3")
 SIZES = (56, 307, 698)

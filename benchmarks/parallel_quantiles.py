@@ -19,7 +19,7 @@ import numpy as np
 from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.density.distribution import smooth
 from unpooled.maths.lattice.cutting import lattice_table
-from unpooled_study.parallel_families import P, draw_centers, lattice_of
+from unpooled_study.parallel_populations import P, draw_centers, lattice_of
 from unpooled_study.parallel_settings import GRIDDED, ParallelQuantiles, quantile_settings
 from unpooled_study.parallel_summary import QuantileSummary
 from unpooled_study.settings import ALLOCATIONS

@@ -8,17 +8,6 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
-from unpooled.center.approval import (
-    Steward,
-    approvals,
-    decide,
-    decided,
-    newer,
-    pending,
-    read_reviews,
-    retract,
-    withdraw,
-)
 from unpooled.center.config import CenterFile, open_center, read_center
 from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
@@ -30,6 +19,17 @@ from unpooled.center.reviewers import (
     make_reviewer,
     unlock_reviewer,
     with_reviewer,
+)
+from unpooled.center.steward import (
+    Steward,
+    approvals,
+    decide,
+    decided,
+    newer,
+    pending,
+    read_reviews,
+    retract,
+    withdraw,
 )
 from unpooled.errors import HeldError, InputError, LedgerError
 

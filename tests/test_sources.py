@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from unpooled import Federation
-from unpooled.center.data.almost_numbers import almost_numbers
-from unpooled.center.data.missing_cells import kept_words, missing_cells
+from unpooled.center.check import almost_numbers, kept_words, missing_cells
 from unpooled.center.data.scratch import Scratch
 from unpooled.center.data.sources import open_source
 from unpooled.errors import InputError, SourceError

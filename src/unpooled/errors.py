@@ -9,6 +9,8 @@ UnpooledError
 ├── LedgerError           a ledger is damaged; says where
 ├── LinkError             the coordinator cannot be reached, or the network engine fails
 ├── MessageError          bytes that are not a message
+├── SealError             a sealed message was changed, is for another key, or belongs elsewhere
+├── JointError            a joint center came to nothing; names the keeper or member
 ├── MissingError          a center is missing, and the analyst did not say to go on without it
 └── RefusedError          no center could answer, or not enough; carries the refusals
 """
@@ -63,6 +65,14 @@ class LinkError(UnpooledError):
 
 class MessageError(UnpooledError):
     """Bytes that do not decode to a message."""
+
+
+class SealError(UnpooledError):
+    """A sealed message that cannot be opened where it arrived."""
+
+
+class JointError(UnpooledError):
+    """A joint center came to nothing: nothing was opened."""
 
 
 class MissingError(UnpooledError):

@@ -31,7 +31,7 @@ PIECE = 100
 _STUDY_CODE = (
     "families.py",
     "methods.py",
-    "parallel_families.py",
+    "parallel_populations.py",
     "parallel_simulation.py",
     "settings.py",
     "simulation.py",

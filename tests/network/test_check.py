@@ -6,12 +6,12 @@ import msgspec
 import polars as pl
 import pytest
 
+from unpooled.center.check import Finding, memory_findings, people_findings
 from unpooled.center.config import open_center, open_data, read_center
 from unpooled.center.fingerprint import people_fingerprint
 from unpooled.center.keys import CenterKey
 from unpooled.center.questions import CatalogueQuestion, SizesQuestion, encode
 from unpooled.errors import LedgerError
-from unpooled.federation.network.check import Finding, memory_findings, people_findings
 
 ROWS = pl.DataFrame({"los": range(40), "sex": ["F", "M"] * 20})
 

@@ -265,7 +265,7 @@ def test_a_center_cannot_pose_as_another(network: Network, tmp_path: Path) -> No
         path.write_text(path.read_text().replace('name = "Bern"', 'name = "Haifa"'))
     for path in copy.glob("Bern.*"):
         path.unlink()
-    assert "it is of 'Bern', not of 'Haifa'" in run("center", "check", copy, wanted=1)
+    assert "it belongs to 'Bern', not to 'Haifa'" in run("center", "check", copy, wanted=1)
     poser = network.spawn("poser", "center", "start", copy)
     refused = "authenticated as 'Bern' but claimed endpoint 'Haifa' requires identity 'Haifa'"
     until = time.monotonic() + 120

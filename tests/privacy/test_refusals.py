@@ -10,7 +10,6 @@ import pytest
 
 from unpooled.center import Center, people
 from unpooled.center import center as centers
-from unpooled.center.approval import HeldPayload, Steward, decide, pending
 from unpooled.center.data.sources import Source, open_source
 from unpooled.center.data.variables import Variable
 from unpooled.center.keys import CenterKey
@@ -30,6 +29,7 @@ from unpooled.center.questions import (
     decode_answer,
     encode,
 )
+from unpooled.center.steward import HeldPayload, Steward, decide, pending
 from unpooled.errors import HeldError
 
 

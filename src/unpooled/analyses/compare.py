@@ -1,9 +1,9 @@
 """Compare two groups: the federated Mann-Whitney tests, the effect and its heterogeneity."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from unpooled.analyses.conversation import Conversation
 from unpooled.analyses.distribution import combine_distribution
 from unpooled.analyses.parallel import Tables, ask_tables
 from unpooled.analyses.request import Request, ask_groups, explain, refuse, refuse_told
+from unpooled.analyses.specification import select_methods
 from unpooled.analyses.table import PLAINLY, lacking_note, run_table, run_table_beside, table_note
 from unpooled.center.data.variables import Variable
 from unpooled.center.questions import Limits, Ranks, RanksQuestion, Reason, Refusal
@@ -38,10 +39,14 @@ from unpooled.maths.ranks.mann_whitney import (
 from unpooled.maths.ranks.shift import shift
 from unpooled.maths.ranks.simpson import CenterPairs, contradicts, odd_centers, table_effect, turned
 from unpooled.maths.tables.test_counts import Alike, alike_by_center
-from unpooled.results.compare import CenterComparison, CompareResult, PairComparison
+from unpooled.results.compare import (
+    CenterComparison,
+    CompareResult,
+    PairComparison,
+    PooledComparison,
+)
 from unpooled.results.distribution import DistributionResult
 from unpooled.results.paradox import Paradox
-from unpooled.results.pooled import PooledComparison
 from unpooled.results.refusals import NOBODY, CenterRefusal, center_refusals, why_nothing
 from unpooled.results.selection_bias import BIASED, refused_for_values
 from unpooled.results.table import TableResult
@@ -217,23 +222,6 @@ BY_CENTER = {"weighted": weighted_test, "sum": sum_test, "fisher": fisher_test}
 METHODS = (*BY_CENTER, "table", "parallel")
 
 
-def check_methods(
-    method: str | Sequence[str], known: Sequence[str], only_by_name: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """The methods asked for, in order; "all" stands for every one but those only by name."""
-    if not isinstance(method, Iterable):
-        raise InputError(f"method must be one of {', '.join(known)} or all, got {method!r}")
-    asked = [method] if isinstance(method, str) else list(method)
-    for name in asked:
-        if name not in (*known, "all"):
-            raise InputError(f"method must be one of {', '.join(known)} or all, got {name!r}")
-    if not asked:
-        raise InputError(f"method must be one of {', '.join(known)} or all, got none")
-    if "all" in asked:
-        asked += [name for name in known if name not in only_by_name]
-    return tuple(name for name in known if name in asked)
-
-
 class Unit(NamedTuple):
     """Whose people are compared with each other alone: a center's, or those of a stratum there."""
 
@@ -273,7 +261,7 @@ def run_compare(
     lattice, not the other way. A method that is asked for alone comes first: of few different
     values tables tell little beside ranks.
     """
-    methods = check_methods(method, METHODS)
+    methods = select_methods(method, METHODS)
     refusals: list[tuple[str, Refusal]] = []
     told = Comparing({}, refusals)
     if methods == ("table",):
@@ -300,16 +288,8 @@ def run_compare(
     return combine_comparison(request, alternative, methods, told)
 
 
-def check_alternative(alternative: Alternative) -> None:
-    """Raise where this is no alternative."""
-    if alternative not in get_args(Alternative):
-        raise InputError(f"alternative must be two-sided, greater or less, got {alternative!r}")
-
-
 def name_groups(conversation: Conversation, request: Request) -> Request:
     """The request with its groups named, at least two."""
-    if request.by is None:
-        raise InputError("compare needs by, the variable that says who belongs to which group")
     request, _ = ask_groups(conversation, request)
     groups = request.groups or ()
     if len(groups) == 1:

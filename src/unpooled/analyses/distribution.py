@@ -6,7 +6,6 @@ from unpooled.analyses.conversation import Conversation
 from unpooled.analyses.parallel import Tables, ask_tables
 from unpooled.analyses.request import Request, refuse
 from unpooled.center.data.variables import Variable
-from unpooled.errors import InputError
 from unpooled.maths.density.bands import histogram_edges
 from unpooled.maths.density.deviation import deviations
 from unpooled.maths.density.distribution import Distribution
@@ -19,8 +18,6 @@ def run_distribution(
     conversation: Conversation, request: Request, declared: Variable, max_bins: int | None = None
 ) -> DistributionResult:
     """One round; the smooth distribution of every group that somebody told of."""
-    if max_bins is not None and (not isinstance(max_bins, int) or max_bins < 1):
-        raise InputError(f"max_bins must be a whole number of at least 1, got {max_bins!r}")
     return combine_distribution(
         request, ask_tables(conversation, request, declared), max_bins=max_bins
     )

@@ -8,15 +8,13 @@ import numpy as np
 
 from unpooled.analyses.compare import (
     BY_CENTER,
-    METHODS,
     Unit,
-    check_alternative,
-    check_methods,
     name_groups,
     run_compare,
 )
 from unpooled.analyses.conversation import Conversation
 from unpooled.analyses.request import Request, explain, refuse, take_attendance
+from unpooled.analyses.specification import select_methods
 from unpooled.analyses.table import run_table, run_table_beside, table_note
 from unpooled.center.data.variables import Variable
 from unpooled.center.questions import (
@@ -111,7 +109,7 @@ def run_groups(
             f"{', '.join(request.groups or ())}. Hint: name two of them in groups, or use "
             "method='table'"
         )
-    methods = check_methods(method, RANK_METHODS)
+    methods = select_methods(method, RANK_METHODS)
     if alternative != "two-sided" and not ordered:
         raise InputError(
             f"alternative must be two-sided for {len(request.groups or ())} groups, "
@@ -279,8 +277,6 @@ def run_comparison(
     declared: Variable,
 ) -> CompareResult:
     """Two groups by Mann-Whitney; more, or ordered ones, by tests of several groups."""
-    check_methods(method, METHODS)
-    check_alternative(alternative)
     _check_ordered(ordered, request)
     request = name_groups(conversation, request)
     if ordered or len(request.groups or ()) > 2:
@@ -289,8 +285,6 @@ def run_comparison(
 
 
 def _check_ordered(ordered: bool, request: Request) -> None:
-    if not isinstance(ordered, bool):
-        raise InputError(f"ordered must be True or False, got {ordered!r}")
     if ordered and request.groups is None:
         raise InputError(
             "ordered needs groups, from the lowest to the highest. "

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from unpooled.analyses.compare import check_methods
 from unpooled.analyses.conversation import Conversation
 from unpooled.analyses.distribution import combine_distribution
 from unpooled.analyses.parallel import Tables, ask_tables
 from unpooled.analyses.request import Request, ask_groups, explain, refuse
+from unpooled.analyses.specification import select_methods
 from unpooled.analyses.table import run_table
 from unpooled.center.data.variables import Variable
 from unpooled.center.questions import EVERYBODY, Limits, Powers, PowersQuestion, Refusal
@@ -125,7 +125,7 @@ def run_quantiles(
         wanted = check_probabilities(p)
     except ValueError as error:
         raise InputError(str(error)) from error
-    methods = check_methods(method, METHODS, ONLY_BY_NAME)
+    methods = select_methods(method, METHODS, ONLY_BY_NAME)
     if set(methods) <= CELL_METHODS.keys():
         shared = ParallelRound(conversation, request, wanted, declared)
         return QuantileSummary(tuple(map(shared.estimate, methods)))

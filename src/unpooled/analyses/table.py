@@ -16,7 +16,7 @@ from unpooled.center.questions import (
     Refusal,
     TableQuestion,
 )
-from unpooled.errors import InputError, MessageError, RefusedError
+from unpooled.errors import MessageError, RefusedError
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.tables.chain import Chain
 from unpooled.maths.tables.joining import Pools
@@ -64,8 +64,6 @@ def run_table(
     conversation: Conversation, request: Request, max_bins: int | None, limits: Limits
 ) -> TableResult:
     """Begin with the largest center, then let the others join one by one."""
-    if max_bins is not None and (not isinstance(max_bins, int) or max_bins < 1):
-        raise InputError(f"max_bins must be a whole number of at least 1, got {max_bins!r}")
     attendance = take_attendance(conversation, request)
     chain = _Chain(conversation, attendance, max_bins, limits)
     for center in attendance.centers:

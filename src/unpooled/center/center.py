@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from unpooled.center.approval import Steward
 from unpooled.center.data.sources import Source
 from unpooled.center.data.variables import Variable
 from unpooled.center.disclosure import TooClose
@@ -44,6 +43,7 @@ from unpooled.center.questions import (
     decode_question,
     encode,
 )
+from unpooled.center.steward import Steward
 from unpooled.center.summarise import Summary
 from unpooled.center.words import condition, is_plain, rows_chosen, uses_itself
 from unpooled.errors import GateError, HeldError, InputError, LedgerError, MessageError

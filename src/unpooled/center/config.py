@@ -37,7 +37,6 @@ from typing import Literal
 import msgspec
 
 from unpooled.center import Center
-from unpooled.center.approval import Steward
 from unpooled.center.data.postgres import Postgres, open_postgres
 from unpooled.center.data.scratch import Scratch, check_ram
 from unpooled.center.data.sources import Source, open_source
@@ -163,7 +162,7 @@ def open_center(center: CenterFile, folder: Path) -> Center:
     ledger.parent.mkdir(parents=True, exist_ok=True)
     loaded = CenterKey.load_or_create(key)
     steward = None
-    if center.approval == "ask":
+    if center.steward == "ask":
         steward = Steward(pending_folder(center, folder), who_reviews(center))
     return Center(center.name, source, center.policy, loaded, declared, ledger, steward)
 

@@ -20,7 +20,6 @@ from typing import Any
 
 import msgspec
 
-from unpooled.center.approval import Steward
 from unpooled.center.data.variables import Codebook, Variable
 from unpooled.center.data.where import columns, parse
 from unpooled.center.ledger import Kind, Ledger
@@ -43,6 +42,7 @@ from unpooled.center.questions import (
     encode,
 )
 from unpooled.center.questions.message import asked_about
+from unpooled.center.steward import Steward
 from unpooled.center.words import condition
 from unpooled.errors import GateError, WhereError
 

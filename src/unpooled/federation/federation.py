@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
@@ -13,6 +14,14 @@ from unpooled.analyses.distribution import run_distribution
 from unpooled.analyses.groups import run_comparison
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.request import Request, check_codebook_name, stop_at_missing
+from unpooled.analyses.specification import (
+    COMPARE,
+    DESCRIBE,
+    QUANTILES,
+    SURVIVAL,
+    TABLE,
+    Analysis,
+)
 from unpooled.analyses.survival import OutcomeRequest, run_survival
 from unpooled.analyses.table import run_table
 from unpooled.center.data.sources import open_source
@@ -35,17 +44,23 @@ OnMissing = Literal["stop", "exclude"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _variable_was_value(method: F) -> F:
-    """Let the old keyword `value` go on, with a warning."""
+def _declared_as(analysis: Analysis) -> Callable[[F], F]:
+    """Check a method's arguments as declared; the old keyword `value` goes on, and warns."""
 
-    @wraps(method)
-    def call(*given: Any, **named: Any) -> Any:
-        if "value" in named:
-            warnings.warn("value= is now variable=", DeprecationWarning, stacklevel=2)
-            named["variable"] = named.pop("value")
-        return method(*given, **named)
+    def decorate(method: F) -> F:
+        arguments = signature(method)
 
-    return cast("F", call)
+        @wraps(method)
+        def call(*given: Any, **named: Any) -> Any:
+            if "value" in named:
+                warnings.warn("value= is now variable=", DeprecationWarning, stacklevel=2)
+                named["variable"] = named.pop("value")
+            analysis.check(arguments.bind(*given, **named).arguments)
+            return method(*given, **named)
+
+        return cast("F", call)
+
+    return decorate
 
 
 class Federation:
@@ -187,7 +202,7 @@ class Federation:
         """All that has left the centers so far."""
         return Releases(tuple(self._coordinator.received))
 
-    @_variable_was_value
+    @_declared_as(TABLE)
     def table(
         self,
         variable: str,
@@ -219,10 +234,6 @@ class Federation:
             Outer limits of the chain: "open" (infinite), "natural" (as declared) or "buffer"
             (where allowed); "parallel" uses the declared ones.
         """
-        if method not in ("chain", "parallel"):
-            raise InputError(f"method must be 'chain' or 'parallel', got {method!r}")
-        if limits not in ("open", "natural", "buffer"):
-            raise InputError(f"limits must be 'open', 'natural' or 'buffer', got {limits!r}")
         if method == "parallel" and limits != "open":
             raise InputError(
                 f"limits are for method 'chain', got {limits!r} with 'parallel', which keeps to "
@@ -236,7 +247,7 @@ class Federation:
         result = run_table(conversation, request, max_bins, limits)
         return replace(result, record=self._record(conversation))
 
-    @_variable_was_value
+    @_declared_as(DESCRIBE)
     def describe(
         self,
         variable: str,
@@ -285,7 +296,7 @@ class Federation:
         max_bins: int | None = None,
     ) -> ManyComparisons: ...
 
-    @_variable_was_value
+    @_declared_as(COMPARE)
     def compare(
         self,
         variable: str | list[str] | tuple[str, ...],
@@ -336,7 +347,7 @@ class Federation:
             return ManyComparisons(each(variable, run))
         return run(variable)
 
-    @_variable_was_value
+    @_declared_as(QUANTILES)
     def quantiles(
         self,
         variable: str | list[str] | tuple[str, ...],
@@ -375,6 +386,7 @@ class Federation:
         summary = run(variable)
         return summary.results[0] if len(summary.results) == 1 else summary
 
+    @_declared_as(SURVIVAL)
     def survival(
         self,
         time: str,
@@ -386,9 +398,10 @@ class Federation:
         cuts: Sequence[float] | float | None = None,
         event_is: object = None,
         horizon: float | None = None,
+        at: Sequence[float] | None = None,
         entry: str | None = None,
     ) -> SurvivalResult:
-        """Survival curves, by group: Kaplan-Meier, log-rank and the hazard ratio.
+        """Survival curves, by group: Kaplan-Meier, log-rank, hazard ratio, restricted means.
 
         Parameters
         ----------
@@ -402,12 +415,14 @@ class Federation:
         horizon
             How far to look; follow-up beyond it is cut there. Without it, the declared upper
             limit of `time`, or a round number that the centers agree on.
+        at
+            Times at which survival is looked at, as in at=[12, 36, 60].
         entry
             Not possible: everybody is taken to be followed up from time 0 on.
         """
         conversation = self._coordinator.converse()
         request = self._request(conversation, time, by, groups, where, cuts)
-        asked = OutcomeRequest.of(request, event, event_is, horizon, entry)
+        asked = OutcomeRequest.of(request, event, event_is, horizon, entry, at or ())
         result = run_survival(conversation, asked, self._declared(time))
         return replace(result, record=self._record(conversation))
 

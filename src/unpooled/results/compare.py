@@ -9,9 +9,9 @@ from unpooled.maths.ranks.effect import Heterogeneity, Interval, center_effect
 from unpooled.maths.ranks.group_ranks import GroupRankStatistics
 from unpooled.maths.ranks.heterogeneity import RandomEffects
 from unpooled.maths.ranks.mann_whitney import Alternative, RankStatistics, TestResult
+from unpooled.results.distribution import DistributionResult
 from unpooled.results.interval import interval_cells, interval_dict, interval_text
 from unpooled.results.paradox import Paradox
-from unpooled.results.pooled import PooledComparison
 from unpooled.results.quantiles import QuantileSummary, smooth_quantiles, table_quantiles
 from unpooled.results.reach import Reach
 from unpooled.results.record import Record
@@ -153,6 +153,27 @@ class CenterComparison:
         if self.test is None:
             return [self.label, *sizes, *interval_cells(self.effect)]
         return [self.label, *sizes, number(self.test.statistic), p_cell(self.test.log10_p)]
+
+
+@dataclass(frozen=True, slots=True)
+class PooledComparison:
+    """Everybody compared: pairs of one center at the center, all others by the centers' tables."""
+
+    test: TestResult
+    effect: Interval  # P(Y > X) + ½P(Y = X) over all people, whatever their center
+    shift: Interval | None  # Hodges and Lehmann's; None where everybody has the same value
+    distribution: DistributionResult
+    paradox: Paradox | None = None  # where it contradicts the effect within centers
+
+    def recorded(self, record: Record) -> "PooledComparison":
+        """The same, with how it came about."""
+        return replace(self, distribution=replace(self.distribution, record=record))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain values."""
+        centers = [center.to_dict() for center in self.distribution.centers]
+        shift = _interval_or_none(self.shift)
+        return {"effect": interval_dict(self.effect), "shift": shift, "centers": centers}
 
 
 @dataclass(frozen=True, slots=True, repr=False)

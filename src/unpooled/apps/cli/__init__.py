@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from unpooled import __version__
-from unpooled.apps.cli.analyses import compare, describe, quantiles, table
+from unpooled.analyses.specification import ANALYSES
+from unpooled.apps.cli.analyses import command
 from unpooled.apps.cli.ledger import ledger_app
 from unpooled.apps.cli.network import center_app, federation_app
-from unpooled.apps.cli.several import SeveralCommand
-from unpooled.apps.cli.survival import survival
+from unpooled.apps.cli.values_in_a_row import CommandWithRows
 from unpooled.errors import InputError, UnpooledError
 
 app = typer.Typer(
@@ -25,8 +25,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (table, describe, compare, quantiles, survival):
-    app.command(cls=SeveralCommand)(command)
+for analysis in ANALYSES:
+    app.command(analysis.name, cls=CommandWithRows)(command(analysis))
 
 
 @app.command()
@@ -44,7 +44,7 @@ for entry in entry_points(group="unpooled.commands"):  # of packages such as unp
     if isinstance(loaded, typer.Typer):
         app.add_typer(loaded, name=entry.name)
     else:
-        app.command(entry.name, cls=SeveralCommand)(loaded)
+        app.command(entry.name, cls=CommandWithRows)(loaded)
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(center_app, name="center")
 app.add_typer(federation_app, name="federation")

@@ -1,288 +1,77 @@
-"""The analysis commands: open a federation, ask it, print."""
+"""The analysis commands, made from what is declared: open a federation, ask it, print."""
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from unpooled.apps.cli.options import (
-    AsJson,
-    By,
-    CenterColumn,
-    Centers,
-    Codebook,
-    Cuts,
-    Groups,
-    K,
-    LedgerFolder,
-    Network,
-    OnMissing,
-    PerPerson,
-    Person,
-    Report,
-    Seed,
-    ShowReleases,
-    Timeout,
-    Value,
-    Values,
-    Where,
-    chart_file,
-)
+from unpooled.analyses.specification import Analysis, Argument
+from unpooled.apps.cli.options import CENTERS, option, outputs, positional, read_value
 from unpooled.errors import InputError
 
 if TYPE_CHECKING:
-    from unpooled.center.questions import Limits
     from unpooled.federation import Federation
-    from unpooled.federation.federation import OnMissing as OnMissingCenter
-    from unpooled.maths.ranks.mann_whitney import Alternative
+    from unpooled.results.result import Result
+
+_OF_EACH_CENTER = ("center_column", "k", "person", "per_person", "ledger", "seed")
 
 
-def table(
-    value: Value,
-    centers: Centers = None,
-    federation: Network = None,
-    timeout: Timeout = 60.0,
-    on_missing: OnMissing = "stop",
-    center_column: CenterColumn = None,
-    by: By = None,
-    groups: Groups = None,
-    cuts: Cuts = None,
-    where: Where = None,
-    k: K = None,
-    method: Annotated[
-        str, typer.Option(help="chain (exact counts) or parallel (smooth, with bands).")
-    ] = "chain",
-    max_bins: Annotated[int | None, typer.Option(help="At most so many bins.")] = None,
-    limits: Annotated[str, typer.Option(help="Outer limits: open, natural or buffer.")] = "open",
-    chart: Annotated[Path | None, chart_file("Write the histogram (.svg, .png).")] = None,
-    codebook: Codebook = None,
-    person: Person = None,
-    per_person: PerPerson = None,
-    ledger: LedgerFolder = None,
-    seed: Seed = None,
-    as_json: AsJson = False,
-    releases: ShowReleases = False,
-    report: Report = None,
-) -> None:
-    """A K-anonymous table of a variable, over all centers."""
-    local = Local(centers, center_column, k, codebook, person, per_person, ledger, seed)
-    fed = open_federation(Remote(federation, timeout, on_missing), local)
-    result = fed.table(
-        value,
-        by,
-        groups=groups,
-        where=where,
-        cuts=cuts,
-        method=method,
-        max_bins=max_bins,
-        limits=cast("Limits", limits),  # checked by the federation
-    )
-    finish(result, fed, as_json, releases, chart, report)
+def command(analysis: Analysis) -> Callable[..., None]:
+    """The command of an analysis, with its options."""
+    first, *others = (argument for argument in analysis.arguments if not argument.python_only)
+
+    def run(**typed: Any) -> None:
+        with open_federation(typed) as fed:
+            arguments = {
+                argument.name: _value(argument, typed)
+                for argument in (first, *others)
+                if _is_given(argument, typed)
+            }
+            finish(getattr(fed, analysis.name)(**arguments), fed, typed)
+
+    run.__name__ = analysis.name
+    run.__doc__ = "\n\n".join(filter(None, (analysis.help, analysis.more)))
+    options = (*CENTERS[:4], *map(option, others), *CENTERS[4:], *outputs(analysis))
+    run.__signature__ = Signature([positional(first), *options])  # type: ignore[attr-defined]
+    return run
 
 
-def describe(
-    value: Value,
-    centers: Centers = None,
-    federation: Network = None,
-    timeout: Timeout = 60.0,
-    on_missing: OnMissing = "stop",
-    center_column: CenterColumn = None,
-    by: By = None,
-    groups: Groups = None,
-    cuts: Cuts = None,
-    where: Where = None,
-    k: K = None,
-    chart: Annotated[Path | None, chart_file("Write the means (.svg, .png).")] = None,
-    codebook: Codebook = None,
-    person: Person = None,
-    per_person: PerPerson = None,
-    ledger: LedgerFolder = None,
-    seed: Seed = None,
-    as_json: AsJson = False,
-    releases: ShowReleases = False,
-    report: Report = None,
-) -> None:
-    """n, missing, mean and SD per group; Welch's t-test where there are two groups."""
-    local = Local(centers, center_column, k, codebook, person, per_person, ledger, seed)
-    fed = open_federation(Remote(federation, timeout, on_missing), local)
-    result = fed.describe(value, by, groups=groups, where=where, cuts=cuts)
-    finish(result, fed, as_json, releases, chart, report)
+def _is_given(argument: Argument, typed: Mapping[str, Any]) -> bool:
+    """Whether there is something to hand on; the method has the defaults."""
+    wanted = argument.in_report is not None and typed["report"] is not None
+    return wanted or typed[argument.name] not in (None, [])
 
 
-def compare(
-    values: Values,
-    by: Annotated[str, typer.Option(help="The variable that says who is in which group.")],
-    centers: Centers = None,
-    federation: Network = None,
-    timeout: Timeout = 60.0,
-    on_missing: OnMissing = "stop",
-    center_column: CenterColumn = None,
-    groups: Groups = None,
-    cuts: Cuts = None,
-    ordered: Annotated[
-        bool, typer.Option("--ordered", help="--groups ascend: test for a trend.")
-    ] = False,
-    where: Where = None,
-    k: K = None,
-    alternative: Annotated[
-        str,
-        typer.Option(help="two-sided; greater: the second, or later, group is larger; less."),
-    ] = "two-sided",
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAMES...",
-            help="weighted (recommended), sum, fisher, table, parallel, several, or all.",
-        ),
-    ] = None,
-    max_bins: Annotated[int | None, typer.Option(help="At most so many bins.")] = None,
-    chart: Annotated[Path | None, chart_file("Write the charts (.svg, .png).")] = None,
-    codebook: Codebook = None,
-    person: Person = None,
-    per_person: PerPerson = None,
-    ledger: LedgerFolder = None,
-    seed: Seed = None,
-    as_json: AsJson = False,
-    releases: ShowReleases = False,
-    report: Report = None,
-) -> None:
-    """Does a variable differ between groups? Federated rank tests.
-
-    Two groups: Mann-Whitney. Three or more: Kruskal-Wallis, then every pair.
-    A report shows what --method names; without --method, all methods and what the tables show.
-    """
-    local = Local(centers, center_column, k, codebook, person, per_person, ledger, seed)
-    fed = open_federation(Remote(federation, timeout, on_missing), local)
-    result = fed.compare(
-        _one_or_several(values),
-        by,
-        groups=groups,
-        ordered=ordered,
-        where=where,
-        cuts=cuts,
-        alternative=cast("Alternative", alternative),  # checked by the federation
-        method=method or ("weighted" if report is None else "all"),
-        max_bins=max_bins,
-    )
-    finish(result, fed, as_json, releases, chart, report)
+def _value(argument: Argument, typed: Mapping[str, Any]) -> Any:
+    if typed[argument.name] in (None, []):
+        return argument.in_report
+    return read_value(argument, typed[argument.name])
 
 
-def quantiles(
-    values: Values,
-    centers: Centers = None,
-    federation: Network = None,
-    timeout: Timeout = 60.0,
-    on_missing: OnMissing = "stop",
-    p: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--p", metavar="NUMBERS...", help="Which quantiles.  [default: .02 .25 .5 .75 .98]"
-        ),
-    ] = None,
-    center_column: CenterColumn = None,
-    by: By = None,
-    groups: Groups = None,
-    cuts: Cuts = None,
-    where: Where = None,
-    k: K = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAMES...",
-            help="parallel (the default), yj-table, yj-likelihood, yj-grid, interpolation, "
-            "several, or all; paper-grid only by name.",
-        ),
-    ] = None,
-    chart: Annotated[Path | None, chart_file("Write the box plot (.svg, .png).")] = None,
-    codebook: Codebook = None,
-    person: Person = None,
-    per_person: PerPerson = None,
-    ledger: LedgerFolder = None,
-    seed: Seed = None,
-    as_json: AsJson = False,
-    releases: ShowReleases = False,
-    report: Report = None,
-) -> None:
-    """Quantiles of a variable, by group."""
-    local = Local(centers, center_column, k, codebook, person, per_person, ledger, seed)
-    fed = open_federation(Remote(federation, timeout, on_missing), local)
-    result = fed.quantiles(
-        _one_or_several(values),
-        _levels(p) if p else (0.02, 0.25, 0.5, 0.75, 0.98),
-        by,
-        groups=groups,
-        where=where,
-        cuts=cuts,
-        method=method or "parallel",
-    )
-    finish(result, fed, as_json, releases, chart, report)
-
-
-def _levels(told: list[str]) -> list[float]:
-    """Numbers between spaces or commas."""
-    levels = []
-    for token in (token for part in told for token in part.split(",")):
-        try:
-            levels.append(float(token))
-        except ValueError:
-            message = f"--p must be numbers in (0, 1), got {token!r}. Hint: --p .25 .5 .75"
-            raise InputError(message) from None
-    return levels
-
-
-class _Result(Protocol):
-    def to_dict(self) -> dict[str, Any]: ...
-
-    def chart(self) -> Any: ...
-
-    def report(self, path: str | Path) -> Path: ...
-
-
-class Local(NamedTuple):
-    """What is said about centers in this process."""
-
-    centers: list[str] | None
-    center_column: str | None
-    k: int | None
-    codebook: Path | None
-    person: str | None
-    per_person: str | None
-    ledger: Path | None
-    seed: int | None
-
-
-class Remote(NamedTuple):
-    """What is said about centers over the network."""
-
-    federation: Path | None
-    timeout: float
-    on_missing: str
-
-
-def open_federation(remote: Remote, local: Local) -> "Federation":
+def open_federation(typed: Mapping[str, Any]) -> "Federation":
     """The centers over the network, or those in this process."""
-    if (remote.federation is None) == (local.centers is None):
+    if (typed["federation"] is None) == (typed["centers"] is None):
         raise InputError(
             "whose data? Give either --centers FILES..., or --federation federation.toml"
         )
-    if remote.federation is None:
-        return _open_local(local, local.centers or [])
-    if local._replace(codebook=None) != Local(*[None] * 8):
+    from unpooled.center.data.variables import read_codebook
+
+    variables = None if typed["codebook"] is None else read_codebook(typed["codebook"])
+    if typed["federation"] is None:
+        return _open_local(typed, variables)
+    if any(typed[name] is not None for name in _OF_EACH_CENTER):
         raise InputError(
             "k, person, per-person, ledger, seed and center-column are each center's own"
         )
-    from unpooled.center.data.variables import read_codebook
     from unpooled.federation import Federation
 
-    variables = None if local.codebook is None else read_codebook(local.codebook)
     return Federation.connect(
-        remote.federation,
+        typed["federation"],
         variables=variables,
-        timeout=remote.timeout,
-        on_missing=cast("OnMissingCenter", remote.on_missing),  # checked by the federation
+        timeout=typed["timeout"],
+        on_missing=typed["on_missing"],
         progress=_show if sys.stderr.isatty() else None,
     )
 
@@ -291,32 +80,27 @@ def _show(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _open_local(local: Local, centers: Sequence[str]) -> "Federation":
-    from unpooled.center.data.variables import read_codebook
+def _open_local(typed: Mapping[str, Any], variables: Any) -> "Federation":
     from unpooled.center.policy import Policy
     from unpooled.federation import Federation
 
-    per_person, ledger, seed = local.per_person, local.ledger, local.seed
+    centers, column, per_person = typed["centers"], typed["center_column"], typed["per_person"]
     if per_person not in (None, "mean", "first", "max"):
         raise InputError(f"per-person must be mean, first or max, got {per_person!r}")
-    if seed is not None and ledger is not None:
+    if typed["seed"] is not None and typed["ledger"] is not None:
         raise InputError("give either seed or ledger: the keys in the ledger's folder need no seed")
-    k = Policy().k if local.k is None else local.k
-    policy = Policy(k=k, person=local.person, per_person=per_person, ad_hoc="free")  # type: ignore[arg-type]
-    variables = None if local.codebook is None else read_codebook(local.codebook)
-    if local.center_column is None:
-        named = _named(centers)
-        return Federation.local(named, policy=policy, variables=variables, ledger=ledger, seed=seed)
+    k = Policy().k if typed["k"] is None else typed["k"]
+    about: dict[str, Any] = {
+        "policy": Policy(k=k, person=typed["person"], per_person=per_person, ad_hoc="free"),
+        "variables": variables,
+        "ledger": typed["ledger"],
+        "seed": typed["seed"],
+    }
+    if column is None:
+        return Federation.local(_named(centers), **about)
     if len(centers) != 1:
         raise InputError(f"center-column goes with one file, got {len(centers)}")
-    return Federation.split(
-        centers[0],
-        local.center_column,
-        policy=policy,
-        variables=variables,
-        ledger=ledger,
-        seed=seed,
-    )
+    return Federation.split(centers[0], column, **about)
 
 
 def _named(centers: Sequence[str]) -> dict[str, str]:
@@ -334,33 +118,25 @@ def _named(centers: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def finish(
-    result: _Result,
-    fed: "Federation",
-    as_json: bool,
-    releases: bool,
-    chart: Path | None,
-    report: Path | None,
-) -> None:
-    """Write the files that were asked for, print, and let go of the centers."""
-    with fed:
-        if chart is not None:
-            from unpooled.results.report.charts import save
+def finish(result: "Result", fed: "Federation", typed: Mapping[str, Any]) -> None:
+    """Write the files that were asked for, and print."""
+    if typed["chart"] is not None:
+        from unpooled.results.report.charts import save
 
-            save(result.chart(), chart)
-        if report is not None:
-            result.report(report)
-            print(f"report: {report}", file=sys.stderr)
-        if as_json:
-            told = result.to_dict()
-            if releases:
-                told["releases"] = fed.releases.to_dict()
-            print(json.dumps(told, ensure_ascii=False, allow_nan=False))
-            return
+        save(result.chart(), typed["chart"])
+    if typed["report"] is not None:
+        result.report(typed["report"])
+        print(f"report: {typed['report']}", file=sys.stderr)
+    if typed["csv"] is not None:
+        from unpooled.results.data_frame import write_csv
+
+        write_csv(typed["csv"], result.records())
+    if not typed["as_json"]:
         print(result)
-        if releases:
+        if typed["releases"]:
             print(f"\n{fed.releases}")
-
-
-def _one_or_several(values: list[str]) -> Any:
-    return values[0] if len(values) == 1 else values
+        return
+    plain = result.to_dict()
+    if typed["releases"]:
+        plain["releases"] = fed.releases.to_dict()
+    print(json.dumps(plain, ensure_ascii=False, allow_nan=False))

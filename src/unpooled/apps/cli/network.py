@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from unpooled.center.approval import Decision
     from unpooled.center.reviewers import Reviewer, Reviewers
+    from unpooled.center.steward import Decision
 
 center_app = typer.Typer(help="Run a center beside its data.", no_args_is_help=True)
 federation_app = typer.Typer(help="Set up and run a federation.", no_args_is_help=True)
@@ -103,8 +103,8 @@ def center_start(kit: KitFolder, config: CenterToml = None) -> None:
 @center_app.command("pending")
 def center_pending(kit: KitFolder, config: CenterToml = None) -> None:
     """Show what waits for the steward: each question, and the exact payload that would leave."""
-    from unpooled.center.approval import pending
-    from unpooled.results.held import held_text
+    from unpooled.center.steward import pending
+    from unpooled.results.steward_text import held_text
 
     folder, reviewers = _reviewed(kit, config)
     held = pending(folder, reviewers)
@@ -117,9 +117,9 @@ def center_approve(
     kit: KitFolder, payload: Seen = None, config: CenterToml = None, reviewer: ReviewerName = None
 ) -> None:
     """Let a payload leave that you have seen, and show it."""
-    from unpooled.center.approval import pending
+    from unpooled.center.steward import pending
     from unpooled.errors import InputError
-    from unpooled.results.held import choice_text
+    from unpooled.results.steward_text import choice_text
 
     held = pending(*_reviewed(kit, config))
     if held and not payload:
@@ -144,8 +144,8 @@ def center_refuse(
 @center_app.command("decided")
 def center_decided(kit: KitFolder, config: CenterToml = None) -> None:
     """Show the decisions in force: what may leave again, and what is refused at once."""
-    from unpooled.center.approval import decided
-    from unpooled.results.held import decided_text
+    from unpooled.center.steward import decided
+    from unpooled.results.steward_text import decided_text
 
     folder, reviewers = _reviewed(kit, config)
     texts = (decided_text(folder, *decision, reviewers) for decision in decided(folder, reviewers))
@@ -160,8 +160,8 @@ def center_withdraw(
     reviewer: ReviewerName = None,
 ) -> None:
     """Take an approval or a refusal back: the next such question is held anew."""
-    from unpooled.center.approval import withdraw
-    from unpooled.results.held import choice_text, withdrawn_text
+    from unpooled.center.steward import withdraw
+    from unpooled.results.steward_text import choice_text, withdrawn_text
 
     folder, reviewers = _reviewed(kit, config)
     by = _unlocked(kit, config, reviewer, reviewers)
@@ -186,7 +186,7 @@ def center_reviewer(
     path = kit / "center.toml" if config is None else config
     center = read_center(path)
     check_reviewer_name(name)
-    if center.approval != "ask":
+    if center.steward != "ask":
         raise InputError(f'{center.name} asks nobody. Hint: approval = "ask" in {path}')
     if name in center.reviewer_keys:
         raise InputError(f"{path} names {name!r} already")
@@ -207,8 +207,8 @@ def _decide(
     reviewer: str | None,
     reason: str | None = None,
 ) -> None:
-    from unpooled.center.approval import decide, find
-    from unpooled.results.held import decision_text, held_text
+    from unpooled.center.steward import decide, find
+    from unpooled.results.steward_text import decision_text, held_text
 
     folder, reviewers = _reviewed(kit, config)
     held = find(folder, payload, reviewers)
@@ -245,7 +245,7 @@ def _reviewed(kit: Path, config: Path | None) -> "tuple[Path, Reviewers]":
     read_kit(kit, "center")
     path = kit / "center.toml" if config is None else config
     center = read_center(path)
-    if center.approval != "ask":
+    if center.steward != "ask":
         raise InputError(
             f'{center.name} does not ask its steward. Hint: approval = "ask" in {path}'
         )

@@ -1,105 +1,162 @@
-"""The options that several commands share."""
+"""The options that all analyses share, and how a declared argument becomes an option."""
 
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from unpooled.results.report.page import check_chart_file, check_page_file
+from unpooled.analyses.specification import Analysis, Argument, Kind
+from unpooled.errors import InputError
+from unpooled.results.report.page import check_chart_file, check_csv_file, check_page_file
 
-Value = Annotated[
-    str, typer.Argument(metavar="VALUE", help="The variable to analyse.", show_default=False)
-]
-Centers = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FILES...",
-        help="CSV or Parquet files, a center each (NAME=FILE names it); or one file with "
+AsJson = Annotated[bool, typer.Option("--json", help="Print exact numbers as JSON.")]
+
+_TYPES: dict[Kind, Any] = {
+    "variable": str,
+    "variables": list[str],
+    "text": str,
+    "names": list[str],
+    "numbers": list[str],
+    "number": float,
+    "whole": int,
+    "flag": bool,
+    "choice": str,
+    "choices": list[str],
+    "anything": str,
+}
+_METAVARS: dict[Kind, str] = {"names": "NAMES...", "numbers": "NUMBERS...", "choices": "NAMES..."}
+
+
+def positional(argument: Argument) -> Parameter:
+    """What stands first on the command line, without a name."""
+    several = "S..." if argument.kind == "variables" else ""
+    shown = typer.Argument(
+        metavar=f"{argument.name.upper()}{several}", help=argument.help, show_default=False
+    )
+    return _parameter(argument.name, _TYPES[argument.kind], shown)
+
+
+def option(argument: Argument) -> Parameter:
+    """An argument as an option; several values stand in a row."""
+    kind, declared = _TYPES[argument.kind], [argument.option]
+    if argument.required:
+        return _parameter(argument.name, kind, typer.Option(*declared, help=argument.help))
+    if argument.kind == "flag":
+        return _parameter(argument.name, bool, typer.Option(*declared, help=argument.help), False)
+    metavar = _METAVARS.get(argument.kind)
+    if metavar is None:
+        shown = typer.Option(*declared, help=argument.help)
+        optional = kind if argument.default is not None else kind | None
+        return _parameter(argument.name, optional, shown, argument.default)
+    row = typer.Option(*declared, metavar=metavar, help=f"{argument.help}{_default_text(argument)}")
+    return _parameter(argument.name, kind | None, row, None)
+
+
+def _default_text(argument: Argument) -> str:
+    if argument.kind != "numbers" or not isinstance(argument.default, tuple):
+        return ""
+    shown = " ".join(f"{value:g}".removeprefix("0") for value in argument.default)
+    return f"  [default: {shown}]"
+
+
+def _parameter(name: str, kind: Any, declared: Any, default: object = Parameter.empty) -> Parameter:
+    annotation = Annotated[kind, declared]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _optional(name: str, kind: Any, text: str, *declared: str, **more: Any) -> Parameter:
+    return _parameter(name, kind | None, typer.Option(*declared, help=text, **more), None)
+
+
+def _flag(name: str, text: str, *declared: str) -> Parameter:
+    return _parameter(name, bool, typer.Option(*declared, help=text), False)
+
+
+CENTERS = (
+    _optional(
+        "centers",
+        list[str],
+        "CSV or Parquet files, a center each (NAME=FILE names it); or one file with "
         "--center-column.",
+        metavar="FILES...",
         show_default=False,
     ),
-]
-Network = Annotated[
-    Path | None,
-    typer.Option("--federation", help="federation.toml: ask real centers, over the network."),
-]
-Timeout = Annotated[
-    float, typer.Option(help="Seconds that a center of --federation may take for an answer.")
-]
-OnMissing = Annotated[
-    str,
-    typer.Option(
-        "--on-missing", help="A center of --federation is missing: stop, or exclude it and go on."
+    _optional(
+        "federation", Path, "federation.toml: ask real centers, over the network.", "--federation"
     ),
-]
-CenterColumn = Annotated[
-    str | None, typer.Option(help="The column of the one file that names the center.")
-]
-By = Annotated[str | None, typer.Option(help="The variable that says who is in which group.")]
-Groups = Annotated[
-    list[str] | None, typer.Option(metavar="NAMES...", help="Which groups, in this order.")
-]
-Cuts = Annotated[
-    list[float] | None,
-    typer.Option(metavar="NUMBERS...", help="Where the grouping, a number, is cut into bands."),
-]
-Where = Annotated[
-    str | None, typer.Option(help="Which people, such as \"age >= 65 and sex == 'F'\".")
-]
-K = Annotated[
-    int | None,
-    typer.Option(
-        "--k",
-        help="Every number describes at least K people; over the network each center has its own."
+    _parameter(
+        "timeout",
+        float,
+        typer.Option(help="Seconds that a center of --federation may take for an answer."),
+        60.0,
+    ),
+    _parameter(
+        "on_missing",
+        str,
+        typer.Option(help="A center of --federation is missing: stop, or exclude it and go on."),
+        "stop",
+    ),
+    _optional("center_column", str, "The column of the one file that names the center."),
+    _optional(
+        "k",
+        int,
+        "Every number describes at least K people; over the network each center has its own."
         "  [default: 10]",
+        "--k",
     ),
-]
-Codebook = Annotated[
-    Path | None, typer.Option(help="A TOML file with what is public about the variables.")
-]
-Person = Annotated[str | None, typer.Option(help="The column that names a row's person.")]
-PerPerson = Annotated[
-    str | None, typer.Option(help="Several rows per person become one: mean, first or max.")
-]
-LedgerFolder = Annotated[
-    Path | None, typer.Option("--ledger", help="A folder for the centers' ledgers and keys.")
-]
-
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        help="A number that makes the boundaries, and so all results, the same each time."
+    _optional("codebook", Path, "A TOML file with what is public about the variables."),
+    _optional("person", str, "The column that names a row's person."),
+    _optional("per_person", str, "Several rows per person become one: mean, first or max."),
+    _optional("ledger", Path, "A folder for the centers' ledgers and keys."),
+    _optional(
+        "seed", int, "A number that makes the boundaries, and so all results, the same each time."
     ),
-]
+)
+"""Which centers are asked, and how."""
 
 
-def chart_file(shows: str) -> Any:
-    """The option for a chart's file, which is checked before anybody is asked."""
-    return typer.Option(help=shows, callback=_chart_file)
+def outputs(analysis: Analysis) -> tuple[Parameter, ...]:
+    """What is printed and written; files are looked at before anybody is asked."""
+    chart = f"Write {analysis.chart} (.svg, .png)."
+    report = "Write a report to one HTML file that needs no network."
+    return (
+        _optional("chart", Path, chart, callback=_checked(check_chart_file)),
+        _optional(
+            "csv",
+            Path,
+            "Write the main numbers as a table (.csv).",
+            callback=_checked(check_csv_file),
+        ),
+        _flag("as_json", "Print exact numbers as JSON.", "--json"),
+        _flag("releases", "Also print all that left each center.", "--releases"),
+        _optional("report", Path, report, callback=_checked(check_page_file)),
+    )
 
 
-def _chart_file(path: Path | None) -> Path | None:
-    return None if path is None else check_chart_file(path)
+def _checked(check: Any) -> Any:
+    def callback(path: Path | None) -> Path | None:
+        return None if path is None else check(path)
+
+    return callback
 
 
-def _page_file(path: Path | None) -> Path | None:
-    """Checked before anybody is asked."""
-    return None if path is None else check_page_file(path)
+def read_value(argument: Argument, typed: Any) -> Any:
+    """What a typed value means: numbers between spaces or commas, and one variable by itself."""
+    if argument.kind == "variables" and len(typed) == 1:
+        return typed[0]
+    return read_numbers(argument, typed) if argument.kind == "numbers" else typed
 
 
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        help="Write a report to one HTML file that needs no network.", callback=_page_file
-    ),
-]
-Values = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="VALUES", help="The variables to analyse, one or several.", show_default=False
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print exact numbers as JSON.")]
-ShowReleases = Annotated[
-    bool, typer.Option("--releases", help="Also print all that left each center.")
-]
+def read_numbers(argument: Argument, typed: list[str]) -> list[float]:
+    """Numbers between spaces or commas."""
+    numbers = []
+    for token in (token for part in typed for token in part.split(",")):
+        try:
+            numbers.append(float(token))
+        except ValueError:
+            rule = (argument.rule or "numbers").split(", such as")[0]
+            raise InputError(
+                f"{argument.option} must be {rule}, got {token!r}. Hint: {argument.hint}"
+            ) from None
+    return numbers

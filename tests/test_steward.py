@@ -7,7 +7,11 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
-from unpooled.center.approval import (
+from unpooled.center.data.sources import open_source
+from unpooled.center.keys import CenterKey
+from unpooled.center.policy import Policy
+from unpooled.center.questions import Reason, SizesQuestion, decode_answer, encode
+from unpooled.center.steward import (
     Decision,
     Steward,
     decide,
@@ -17,12 +21,8 @@ from unpooled.center.approval import (
     pending,
     withdraw,
 )
-from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
-from unpooled.center.policy import Policy
-from unpooled.center.questions import Reason, SizesQuestion, decode_answer, encode
 from unpooled.errors import HeldError, InputError, LedgerError
-from unpooled.results.held import decision_text, held_text
+from unpooled.results.steward_text import decision_text, held_text
 
 QUESTION = encode(SizesQuestion(variable="los"))
 OTHER = encode(SizesQuestion(variable="los", where="los > 10"))
@@ -187,7 +187,7 @@ def test_a_full_disk_lets_nothing_out(
     def full(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unpooled.center.approval.create_file", full)
+    monkeypatch.setattr("unpooled.center.steward.create_file", full)
     with pytest.raises(LedgerError, match="No space left on device"):
         haifa.answer(QUESTION)
     assert len(haifa.ledger) == 0

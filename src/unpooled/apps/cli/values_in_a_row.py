@@ -6,18 +6,19 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from unpooled.analyses.specification import ANALYSES
 from unpooled.errors import InputError
 
-_EXAMPLES = {
-    "--centers": "--centers a.csv b.csv",
-    "--groups": "--groups control patient",
-    "--method": "--method weighted, or --help for others",
-    "--p": "--p .25 .5 .75",
+_EXAMPLES = {"--centers": "--centers a.csv b.csv"} | {
+    argument.option: argument.hint
+    for analysis in reversed(ANALYSES)
+    for argument in analysis.arguments
+    if argument.hint is not None
 }
 _NEGATIVE = re.compile(r"-\.?[0-9]")  # a value, though it begins as an option does
 
 
-class SeveralCommand(TyperCommand):
+class CommandWithRows(TyperCommand):
     """A command whose options for several values take them in a row."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

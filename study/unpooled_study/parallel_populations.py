@@ -1,4 +1,4 @@
-"""Families of distributions for the studies of the parallel method, with their true quantiles."""
+"""Populations for the studies of the parallel method, with their true quantiles."""
 
 import math
 from collections.abc import Callable
@@ -17,8 +17,8 @@ P = np.array(PROBABILITIES)
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """How to draw from it, its cdf and what is declared about it."""
+class Population:
+    """A distribution of people: how to draw from it, its cdf and what is declared about it."""
 
     draw: Callable[[Random, int], FloatArray]
     cdf: Callable[[FloatArray], FloatArray]
@@ -43,10 +43,10 @@ class Family:
         return public_lattice((q75 - q25) / 1.349, self.resolution, self.lower)
 
 
-def _gamma(shape: int) -> Family:
+def _gamma(shape: int) -> Population:
     median = float(special.gammaincinv(shape, 0.5))
     effect = math.log((median + 0.1 * math.sqrt(shape)) / median)
-    return Family(
+    return Population(
         lambda random, n: random.gamma(shape, 1.0, n),
         lambda x: special.gammainc(shape, np.maximum(x, 0.0)),
         lower=0.0,
@@ -54,13 +54,13 @@ def _gamma(shape: int) -> Family:
     )
 
 
-def _scipy(distribution: "stats.rv_frozen", lower: float | None = None) -> Family:
-    return Family(
+def _scipy(distribution: "stats.rv_frozen", lower: float | None = None) -> Population:
+    return Population(
         lambda random, n: distribution.rvs(n, random_state=random), distribution.cdf, lower
     )
 
 
-def _mixture(*parts: tuple[float, float, float]) -> Family:
+def _mixture(*parts: tuple[float, float, float]) -> Population:
     """Normal distributions, each a share, a mean and an SD."""
     shares, means, sds = np.array(parts).T
 
@@ -71,12 +71,12 @@ def _mixture(*parts: tuple[float, float, float]) -> Family:
     def cdf(x: FloatArray) -> FloatArray:
         return np.asarray(special.ndtr((x[..., None] - means) / sds) @ shares)
 
-    return Family(draw, cdf)
+    return Population(draw, cdf)
 
 
-def _rounded() -> Family:
+def _rounded() -> Population:
     """Gamma 4 in units of which an SD has 4, as lengths of stay in days."""
-    return Family(
+    return Population(
         lambda random, n: np.round(2.0 * random.gamma(4.0, 1.0, n)),
         lambda x: np.where(x < 0, 0.0, special.gammainc(4, np.maximum(np.floor(x) + 0.5, 0) / 2)),
         lower=0.0,
@@ -84,7 +84,7 @@ def _rounded() -> Family:
     )
 
 
-def _zero_inflated() -> Family:
+def _zero_inflated() -> Population:
     """Three in ten have nothing, the others a lognormal amount."""
 
     def draw(random: Random, n: int) -> FloatArray:
@@ -94,10 +94,10 @@ def _zero_inflated() -> Family:
         positive = special.ndtr(np.log(np.maximum(x, 1e-300)) / 0.7)
         return np.where(x < 0, 0.0, 0.3 + 0.7 * positive)
 
-    return Family(draw, cdf, lower=0.0)
+    return Population(draw, cdf, lower=0.0)
 
 
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, Population] = {
     "gamma 4": _gamma(4),
     "gamma 10": _gamma(10),
     "normal": _scipy(stats.norm()),
@@ -113,7 +113,7 @@ FAMILIES: dict[str, Family] = {
     "gap mixture": _mixture((0.8, 0.0, 1.0), (0.2, 4.0, 0.5)),
 }
 GRIDDED = {"rounded": _rounded(), "zero-inflated": _zero_inflated()}
-SEEN_LATE: dict[str, Family] = {  # looked at before the last choice of a constant
+SEEN_LATE: dict[str, Population] = {  # looked at before the last choice of a constant
     "laplace": _scipy(stats.laplace()),
     "beta 2 2": _scipy(stats.beta(2, 2)),
     "inverse gauss": _scipy(stats.invgauss(1.0), 0.0),
@@ -121,7 +121,7 @@ SEEN_LATE: dict[str, Family] = {  # looked at before the last choice of a consta
     "triangular": _scipy(stats.triang(0.9)),
     "skew mixture": _mixture((0.6, 0.0, 1.0), (0.4, 2.0, 2.0)),
 }
-HELD_OUT: dict[str, Family] = {
+HELD_OUT: dict[str, Population] = {
     "logistic": _scipy(stats.logistic()),
     "gumbel": _scipy(stats.gumbel_r()),
     "chi-square 3": _scipy(stats.chi2(3), 0.0),
@@ -129,7 +129,7 @@ HELD_OUT: dict[str, Family] = {
     "t5": _scipy(stats.t(5)),
     "contaminated": _mixture((0.9, 0.0, 1.0), (0.1, 0.0, 5.0)),
 }
-ODD: dict[str, Family] = {  # of which cells tell too little: poles, clusters, far people
+ODD: dict[str, Population] = {  # of which cells tell too little: poles, clusters, far people
     "arcsine": _scipy(stats.beta(0.5, 0.5)),
     "gamma .5": _scipy(stats.gamma(0.5), 0.0),
     "weibull .5": _scipy(stats.weibull_min(0.5)),
@@ -146,14 +146,14 @@ def draw_centers(
     name: str, sizes: tuple[int, ...], random: Random
 ) -> tuple[list[FloatArray], FloatArray]:
     """Sorted people of each center and the true quantiles."""
-    family = EVERY[name]
-    scales = np.exp(family.effect * random.normal(size=len(sizes)))
+    population = EVERY[name]
+    scales = np.exp(population.effect * random.normal(size=len(sizes)))
     centers = [
-        np.sort(scale * family.draw(random, n)) for scale, n in zip(scales, sizes, strict=True)
+        np.sort(scale * population.draw(random, n)) for scale, n in zip(scales, sizes, strict=True)
     ]
-    if not family.effect:
+    if not population.effect:
         return centers, _truth(name)
-    return centers, family.quantile(P, scales, np.array(sizes) / sum(sizes))
+    return centers, population.quantile(P, scales, np.array(sizes) / sum(sizes))
 
 
 @lru_cache
@@ -163,5 +163,5 @@ def _truth(name: str) -> FloatArray:
 
 @lru_cache
 def lattice_of(name: str) -> Lattice:
-    """The lattice of a family."""
+    """The lattice of a population."""
     return EVERY[name].lattice()

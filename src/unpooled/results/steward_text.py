@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from unpooled.center.approval import (
+from unpooled.center.questions import decode_question
+from unpooled.center.reviewers import STEWARD, Reviewers
+from unpooled.center.steward import (
     Decision,
     HeldPayload,
     approvals,
     is_waited_for,
     refusal,
 )
-from unpooled.center.questions import decode_question
-from unpooled.center.reviewers import STEWARD, Reviewers
 from unpooled.results.releases import payload_sentence, question_sentence
 
 

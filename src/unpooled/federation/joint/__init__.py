@@ -1,0 +1,1 @@
+"""Joint centers: centers too small to answer alone, put together by secure computation."""

@@ -1,0 +1,81 @@
+"""What joins two keepers: messages with a label, encrypted from one to the other.
+
+Whatever carries them, addresses or the engine, can read none, change none and repeat none: each is
+encrypted under a key of this conversation, with its number.
+"""
+
+import asyncio
+from collections.abc import Callable
+from struct import Struct
+
+from unpooled.center.sealing import SealKey
+from unpooled.errors import JointError
+
+_LABEL = Struct("<q")
+_NUMBER = 12  # bytes of a nonce
+
+
+class SealedChannel:
+    """One keeper's end of the channel to another one; `write` carries bytes to it."""
+
+    def __init__(
+        self, other: str, keys: tuple[bytes, bytes], write: Callable[[bytes], None]
+    ) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+        self.other = other
+        self.nbytes_sent = 0
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._write = write
+        self._out, self._in = map(ChaCha20Poly1305, keys)
+        self._sent = self._received = 0
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._early: dict[int, bytes] = {}
+
+    def send(self, label: int, payload: bytes) -> None:
+        """Send bytes with a label."""
+        number = self._sent.to_bytes(_NUMBER, "big")
+        message = self._out.encrypt(number, _LABEL.pack(label) + payload, None)
+        self._sent += 1
+        self.nbytes_sent += len(message)
+        self._write(message)
+
+    def receive(self, label: int) -> "bytes | asyncio.Future[bytes]":
+        """The bytes with this label, or a future of them."""
+        if label in self._early:
+            return self._early.pop(label)
+        future = self._waiting[label] = asyncio.get_running_loop().create_future()
+        return future
+
+    def arrived(self, message: bytes) -> None:
+        """Take a message from the other keeper."""
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            plain = self._in.decrypt(self._received.to_bytes(_NUMBER, "big"), message, None)
+            (label,) = _LABEL.unpack(plain[: _LABEL.size])
+        except (InvalidTag, ValueError):
+            self.lose("sent a message that is not the next one of this conversation")
+            return
+        self._received += 1
+        waiting = self._waiting.pop(label, None)
+        if waiting is None:
+            self._early[label] = plain[_LABEL.size :]
+        elif not waiting.done():
+            waiting.set_result(plain[_LABEL.size :])
+
+    def lose(self, why: str) -> None:
+        """The other keeper cannot be heard any more."""
+        if not self.lost.done():
+            self.lost.set_exception(JointError(f"the keeper {self.other} {why}"))
+            self.lost.exception()  # it was looked at: nobody else may wait for it
+
+
+def channel_keys(
+    key: SealKey, other: str, conversation: bytes, *, first: bool
+) -> tuple[bytes, bytes]:
+    """The keys out and in; `first` is the one of the two keepers that comes first."""
+    low, high = (
+        key.channel_key(other, conversation + direction) for direction in (b" low", b" high")
+    )
+    return (low, high) if first else (high, low)

@@ -1,0 +1,132 @@
+"""A keeper: a process of its own at one of three centers, for one computation.
+
+It reads its task and its shares from standard input, and writes what was opened, or why nothing
+was, to standard output.
+"""
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from unpooled.center.questions.message import Message
+from unpooled.center.sealing import SealKey
+from unpooled.errors import JointError
+from unpooled.federation.joint.channel import SealedChannel
+from unpooled.federation.joint.program import CountShares, InconsistentError, Opened, cut_tables
+from unpooled.federation.joint.runtime import join
+from unpooled.federation.joint.tcp import meet
+from unpooled.maths.joint.cutting import JointCells
+from unpooled.maths.joint.shares import KEEPERS, FieldArray, are_shares, from_bytes
+
+T = TypeVar("T")
+
+_PATIENCE = 20.0  # seconds until the others are there
+_LONGEST = 300.0  # seconds for a computation
+
+
+class CutTask(Message, frozen=True, tag="cells"):
+    """What is computed: public, and the same for all three."""
+
+    k: int
+    least: tuple[int, ...]  # the people that each table needs
+    points: int
+
+
+class KeeperInput(Message, frozen=True):
+    """All that the process of a keeper needs."""
+
+    task: CutTask
+    place: int
+    names: tuple[str, ...]
+    addresses: tuple[tuple[str, int], ...]
+    publics: tuple[str, ...]
+    private: Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+    run: bytes
+    shares: bytes  # the sum over members
+    patience: float = _PATIENCE
+    longest: float = _LONGEST
+
+
+class KeeperOutput(Message, frozen=True):
+    """What was opened, in order; or why nothing was."""
+
+    tables: tuple[JointCells | None, ...] | None
+    opened: tuple[int, ...] = ()
+    problem: str | None = None
+    seconds: float = 0.0
+    sent: int = 0
+
+
+def count_shares(task: CutTask, shares: FieldArray) -> CountShares:
+    """The parts of a vector of shares: counts, draws and coins of each table, and its people."""
+    tables, points = len(task.least), task.points
+    cells = shares[: 3 * tables * points].reshape(3, tables, points)
+    return CountShares(cells[0], shares[3 * tables * points :], cells[1], cells[2])
+
+
+def length(task: CutTask) -> int:
+    """How many numbers a member sends."""
+    return len(task.least) * (3 * task.points + 1)
+
+
+async def compute(own: KeeperInput) -> KeeperOutput:
+    """Meet the others, compute together, and say what was opened."""
+    shares = from_bytes(own.shares)
+    if len(shares) != length(own.task) or not are_shares(shares):
+        raise JointError("shares are out of range")
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    key = SealKey(own.private)
+    channels, server = await meet(
+        own.place, own.names, own.addresses, key, own.publics, own.run, own.patience
+    )
+    opened = Opened([])
+
+    async def work() -> list[JointCells | None]:
+        runtime = await join(own.place, channels)
+        parts = count_shares(own.task, shares)
+        return await cut_tables(runtime, parts, own.task.k, own.task.least, opened)
+
+    tables = await _unless_lost(asyncio.create_task(work()), channels.values(), own.longest)
+    if server is not None:
+        server.close()
+    sent = sum(channel.nbytes_sent for channel in channels.values())
+    return KeeperOutput(
+        tables=tuple(tables),
+        opened=tuple(opened.numbers),
+        seconds=loop.time() - start,
+        sent=sent,
+    )
+
+
+async def _unless_lost(
+    task: asyncio.Task[T], channels: Iterable[SealedChannel], longest: float
+) -> T:
+    """The result of a task, unless a keeper is lost or the time is over before."""
+    waited: set[asyncio.Future[Any]] = {task, *(channel.lost for channel in channels)}
+    done, _ = await asyncio.wait(waited, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
+    if task in done:
+        return task.result()
+    task.cancel()
+    for lost in done:
+        lost.result()  # it raises
+    raise JointError(f"the computation took longer than {longest:g} s")
+
+
+def main() -> None:
+    """Read the input, compute, write the output."""
+    own = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=KeeperInput)
+    if len(own.names) != KEEPERS:
+        raise SystemExit(f"there must be {KEEPERS} keepers, got {len(own.names)}")
+    try:
+        output = asyncio.run(compute(own))
+    except (JointError, InconsistentError) as error:
+        output = KeeperOutput(tables=None, problem=str(error))
+    sys.stdout.buffer.write(msgspec.msgpack.encode(output))
+
+
+if __name__ == "__main__":
+    main()

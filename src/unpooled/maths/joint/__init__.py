@@ -1,0 +1,1 @@
+"""Joint centers: shares, and the rule by which a secret table is cut, in the clear."""
