@@ -51,9 +51,9 @@ def center_findings(center: CenterFile, folder: Path) -> Iterator[Finding]:
     if source is not None:
         yield from _data(center, source)
     yield Finding("policy", True, f"every number describes at least {center.policy.k} people")
-    asks = center.steward == "ask"
+    asks = center.approval == "ask"
     words = "the steward sees every payload first" if asks else "what the policy allows leaves"
-    yield Finding("approval", True, f"{center.steward}: {words}")
+    yield Finding("approval", True, f"{center.approval}: {words}")
     ledger = folder / center.ledger
     yield from _ledger(center, ledger, folder)
     if source is not None:

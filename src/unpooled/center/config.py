@@ -46,6 +46,7 @@ from unpooled.center.data.where import Kind
 from unpooled.center.keys import CenterKey, Hex64
 from unpooled.center.policy import Policy
 from unpooled.center.reviewers import Reviewers
+from unpooled.center.steward import Steward
 from unpooled.errors import InputError, unknown
 from unpooled.toml_file import read_toml
 
@@ -162,7 +163,7 @@ def open_center(center: CenterFile, folder: Path) -> Center:
     ledger.parent.mkdir(parents=True, exist_ok=True)
     loaded = CenterKey.load_or_create(key)
     steward = None
-    if center.steward == "ask":
+    if center.approval == "ask":
         steward = Steward(pending_folder(center, folder), who_reviews(center))
     return Center(center.name, source, center.policy, loaded, declared, ledger, steward)
 

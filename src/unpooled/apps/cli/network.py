@@ -186,7 +186,7 @@ def center_reviewer(
     path = kit / "center.toml" if config is None else config
     center = read_center(path)
     check_reviewer_name(name)
-    if center.steward != "ask":
+    if center.approval != "ask":
         raise InputError(f'{center.name} asks nobody. Hint: approval = "ask" in {path}')
     if name in center.reviewer_keys:
         raise InputError(f"{path} names {name!r} already")
@@ -245,7 +245,7 @@ def _reviewed(kit: Path, config: Path | None) -> "tuple[Path, Reviewers]":
     read_kit(kit, "center")
     path = kit / "center.toml" if config is None else config
     center = read_center(path)
-    if center.steward != "ask":
+    if center.approval != "ask":
         raise InputError(
             f'{center.name} does not ask its steward. Hint: approval = "ask" in {path}'
         )
