@@ -158,7 +158,7 @@ def approvals(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -
     """The approvals of a payload that count: one a reviewer, the oldest first."""
     counted: dict[str | None, Review] = {}
     reviews = (_read_review(path) for path in folder.glob(f"{held.name}*.approved"))
-    for review in sorted((r for r in reviews if r is not None), key=lambda r: r.time):
+    for review in sorted((r for r in reviews if r is not None), key=lambda r: (r.time, r.by or "")):
         vouched = reviewers.vouch(review.by, "approved", held.name, review.signature)
         if vouched and review.decision == "approved" and _same(review.held, held):
             counted.setdefault(review.by if reviewers.keys else None, review)
