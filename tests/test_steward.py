@@ -135,8 +135,11 @@ def test_of_two_decisions_at_once_the_refusal_holds_and_both_are_withdrawn(
     with pytest.raises(HeldError):
         haifa.answer(QUESTION)
     (held,) = pending(folder)
-    for decision in ("approved", "refused"):
-        decide(folder, held, decision)
+    decide(folder, held, "approved")
+    (approved,) = folder.glob("*.approved")
+    review = msgspec.json.decode(approved.read_bytes())
+    refused = msgspec.json.encode({**review, "decision": "refused"})
+    (folder / held.file("refused")).write_bytes(refused)  # as two programs at once might
     assert decided(folder) == [(held, "refused")]
     withdraw(folder, held.short)
     assert decided(folder) == []

@@ -15,7 +15,6 @@ from unpooled.maths.survival.follow_up import agreed_horizon
 from unpooled.maths.survival.pseudo_times import (
     ArmTables,
     Below,
-    event_shares,
     known_share,
     known_until,
     pseudo_times,
@@ -89,29 +88,7 @@ def test_an_unknown_status_adds_up_to_what_was_below_k(below: Below) -> None:
         assert 1 <= events < 10
     if below != "events":
         assert 1 <= n - events < 10
-    assert known_share(known | unknown) == pytest.approx(200 / (200 + n))
-
-
-def test_shares_follow_the_nearest_people() -> None:
-    known = np.arange(200.0)
-    events = (known >= 100).astype(float)
-    shares = event_shares(np.linspace(0, 199, 40), known, events, "censored", 30)
-    assert shares[:10].max() < 0.2
-    assert shares[-10:].min() > 0.8
-
-
-def test_the_expected_number_is_that_of_enumeration() -> None:
-    """Three people, one or two with the event: by hand."""
-    known, events = np.arange(40.0), np.arange(40) % 4 == 0
-    shares = event_shares(np.array([10.0, 20.0, 30.0]), known, events.astype(float), "events", 3)
-    p = 10.5 / 41
-    one, two = 3 * p * (1 - p) ** 2, 3 * p**2 * (1 - p)
-    assert shares.sum() == pytest.approx((one + 2 * two) / (one + two), abs=1e-6)
-
-
-def test_without_anybody_of_known_status_there_are_no_shares() -> None:
-    with pytest.raises(ValueError, match="at least one person"):
-        event_shares(np.ones(5), np.empty(0), np.empty(0), "both", 10)
+    assert known_share((known | unknown).values()) == pytest.approx(200 / (200 + n))
 
 
 def test_a_status_has_a_table_or_is_below_k_never_both() -> None:

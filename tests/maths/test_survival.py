@@ -14,6 +14,7 @@ from unpooled.maths.survival.cox import (
     HazardRatio,
     center_ratios,
     hazard_ratio,
+    proportional_hazards,
     ratio_heterogeneity,
 )
 from unpooled.maths.survival.follow_up import FollowUp, stack
@@ -155,6 +156,77 @@ def test_the_hazard_ratio_equals_lifelines(stratified: bool, gridded: bool) -> N
     assert found is not None
     assert found.log == pytest.approx(float(model.params_["arm"]), abs=1e-6)
     assert found.error == pytest.approx(float(model.standard_errors_["arm"]), abs=1e-6)
+
+
+def lung_blocks(*names: str) -> tuple[Any, list[tuple[Any, FollowUp]]]:
+    """The people with lung cancer who are alike in these columns, and all of them."""
+    rows = lung().dropna(subset=["inst", "ph.ecog"])
+    rows["ecog"] = np.minimum(rows["ph.ecog"].to_numpy(), 2)
+    rows["old"] = (rows["age"] > 65).astype(int)
+    blocks = [
+        (key, one_cell_each(own["time"].to_numpy(float), own["status"].to_numpy() - 1.0))
+        for key, own in rows.groupby(list(names))
+    ]
+    return rows, blocks
+
+
+def test_hazard_ratios_with_covariates_and_strata_equal_lifelines() -> None:
+    """Blocks by sex, ECOG status and age, as a book has them: the first two in the model."""
+    import lifelines
+
+    rows, blocks = lung_blocks("sex", "ecog", "old")
+    keys = [key for key, _ in blocks]
+    groups = [own.in_strata(np.full(len(own.times), key[2])) for key, own in blocks]
+    design = np.array([[key[0] == 2, key[1] == 1, key[1] == 2] for key in keys], dtype=float)
+    used = rows.assign(female=rows["sex"] == 2, one=rows["ecog"] == 1, two=rows["ecog"] == 2)
+    columns = ["time", "status", "female", "one", "two", "old"]
+    used = used[columns].astype(float).assign(status=used["status"] - 1.0)
+    model = lifelines.CoxPHFitter()
+    model.fit(used, "time", "status", strata=["old"], fit_options={"precision": 1e-12})
+    found = proportional_hazards(groups, design, stratified=True)
+    for name, ratio in zip(("female", "one", "two"), found, strict=True):
+        assert ratio is not None
+        assert ratio.log == pytest.approx(float(model.params_[name]), abs=1e-6)
+        assert ratio.error == pytest.approx(float(model.standard_errors_[name]), abs=1e-6)
+
+
+def test_a_column_that_says_the_same_as_others_has_no_ratio() -> None:
+    x, y = (one_cell_each(*drawn(seed)) for seed in (1, 2))
+    found = proportional_hazards([x, y], np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
+    assert found[0] == hazard_ratio(x, y)
+    assert found[1:] == [None, None]
+
+
+def test_before_the_first_whole_event_the_band_is_no_wider_than_after_one() -> None:
+    """A twentieth of an event on each of the first days: the lower limit was 0 there."""
+    early = FollowUp.of(np.arange(1.0, 9.0), np.full(8, 0.05), np.full(8, 0.05))
+    rest = FollowUp.of(np.arange(10.0, 50.0), np.ones(40))
+    curve = kaplan_meier(stack([early, rest]))
+    assert curve.low[0] > 0.98
+    assert np.all(np.diff(curve.low[:8]) < 0)
+    _, low, _ = curve.quantile(0.5)
+    assert low is not None
+    assert low > 20
+
+
+@given(st.integers(0, 10_000), st.integers(3, 60), st.floats(0.02, 1))
+def test_no_interval_of_a_median_begins_before_whole_people_could_make_it(
+    seed: int, n: int, share: float
+) -> None:
+    """At its low end as many events as have begun must be enough, were they whole and just then."""
+    random = np.random.default_rng(seed)
+    times = np.sort(random.exponential(size=n).round(random.integers(0, 4)))
+    events = np.where(random.random(n) < 0.5, share * random.random(n), 1.0)
+    curve = kaplan_meier(FollowUp.of(times, events))
+    _, low, _ = curve.quantile(0.5)
+    if low is None:
+        return
+    arm = FollowUp.of(times, events)
+    happened = math.ceil(arm.events[arm.times <= low].sum() - 1e-9)
+    left = int(arm.at_risk(np.array([low]))[0])
+    had = np.arange(left) < happened
+    whole = kaplan_meier(FollowUp.of(np.where(had, low, low + 1), had.astype(float)))
+    assert happened >= left or whole.low[0] <= 0.5 + 1e-9
 
 
 def test_lung_by_sex_is_as_published() -> None:

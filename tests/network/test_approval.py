@@ -76,6 +76,7 @@ def test_the_steward_sees_the_exact_payload_before_it_leaves(
     asked = analyst.submit(careful.describe, "los")
     told = wait_for_pending(kit, "sizes of los", asked)
     assert "the analyst waits" in told
+    assert "by:           analyst" in told  # the name in the certificate
     assert f"{told.split()[0]} waits for the steward" in trio.running["Porto"].output.read_text()
     shown = [told.split("exact bytes:  ")[1].strip()]
     assert entries(kit) == before
@@ -88,6 +89,7 @@ def test_the_steward_sees_the_exact_payload_before_it_leaves(
     assert sum(group.n for group in result.groups) == 445
     left = [r.payload.decode() for r in careful.releases if r.center == "Porto"]
     assert left == shown == [entry.answer for entry in entries(kit)[len(before) :]]
+    assert {entry.asker for entry in entries(kit)[len(before) :]} == {"analyst"}
     assert set(said) == {"waiting for Porto's steward"}
     assert run("center", "pending", kit) == "nothing waits for the steward\n"
     assert careful.describe("los").to_dict() == result.to_dict()  # approved: the same bytes again

@@ -56,7 +56,7 @@ def test_only_the_owner_can_open_the_desk(center: Center) -> None:
 def test_nothing_comes_out_when_nothing_may_leave(
     center: Center, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(question: bytes) -> Any:
+    def full(question: bytes, ticket: str | None = None, asker: str | None = None) -> Any:
         raise LedgerError("no space left")
 
     monkeypatch.setattr(center, "answer", full)
@@ -118,7 +118,7 @@ def test_on_a_clock_of_its_own_an_answer_leaves_on_the_tick(
         left.append(now[0])
 
     def working(seconds: float) -> Any:
-        def work(payload: bytes, ticket: str | None = None) -> Any:
+        def work(payload: bytes, ticket: str | None = None, asker: str | None = None) -> Any:
             now[0] += seconds
             return answer(payload, ticket)
 
@@ -140,7 +140,7 @@ def test_quick_and_slow_answers_and_failures_take_whole_ticks(
     answer = center.answer
 
     def taken(seconds: float, *, fails: bool = False) -> float:
-        def work(payload: bytes, ticket: str | None = None) -> Any:
+        def work(payload: bytes, ticket: str | None = None, asker: str | None = None) -> Any:
             time.sleep(seconds)
             if fails:
                 raise LedgerError("no space left")

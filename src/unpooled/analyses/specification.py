@@ -276,7 +276,7 @@ QUANTILES = Analysis(
 
 SURVIVAL = Analysis(
     "survival",
-    "Survival curves by group: Kaplan-Meier, log-rank and the hazard ratio.",
+    "Survival curves by group: Kaplan-Meier, log-rank, hazard ratio, restricted means.",
     "the curves",
     (
         Argument("time", "variable", "The variable that holds times.", required=True),
@@ -284,6 +284,13 @@ SURVIVAL = Analysis(
         *PEOPLE,
         Argument("event_is", "anything", "The value of the event variable that means the event."),
         Argument("horizon", "number", "How far to look; follow-up beyond it is cut there."),
+        Argument(
+            "at",
+            "numbers",
+            "Times at which survival is shown.",
+            rule="numbers, such as at=[12, 36, 60]",
+            hint="--at 12 36 60",
+        ),
         Argument("entry", "anything", "Not possible.", python_only=True),
     ),
 )

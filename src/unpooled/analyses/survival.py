@@ -1,14 +1,14 @@
 """Survival: what a center tells of an arm, and how the coordinator asks for it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from unpooled.analyses.conversation import Conversation, Round
+from unpooled.analyses.conversation import Conversation
 from unpooled.analyses.parallel import common_facts, read_table
 from unpooled.analyses.request import Request, check_answered, group_label, in_order, refuse
 from unpooled.center.data.variables import Variable
@@ -23,22 +23,37 @@ from unpooled.center.questions import (
     SurvivalQuestion,
     SurvivalTables,
 )
-from unpooled.errors import InputError, RefusedError
+from unpooled.errors import InputError
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, nice_number
 from unpooled.maths.moments import MeanSD
-from unpooled.maths.survival.cox import center_ratios, hazard_ratio, ratio_heterogeneity
+from unpooled.maths.ranks.effect import Interval
+from unpooled.maths.survival.cox import (
+    center_ratios,
+    hazard_ratio,
+    proportional_hazards,
+    ratio_heterogeneity,
+)
 from unpooled.maths.survival.follow_up import FollowUp, agreed_horizon, stack
-from unpooled.maths.survival.kaplan_meier import kaplan_meier
+from unpooled.maths.survival.kaplan_meier import SurvivalCurve, kaplan_meier
 from unpooled.maths.survival.log_rank import log_rank
-from unpooled.maths.survival.pseudo_times import ArmTables, known_share, known_until, pseudo_times
-from unpooled.results.refusals import center_refusals, refusal_sentence
+from unpooled.maths.survival.pseudo_times import (
+    ArmTables,
+    Block,
+    known_share,
+    known_until,
+    reconstruct,
+)
+from unpooled.results.refusals import center_refusals
 from unpooled.results.survival import (
+    AdjustedRatio,
     Arm,
     ArmQuantile,
     CenterCurve,
     CenterRatio,
+    MeanDifference,
     RatioResult,
     RestrictedMean,
+    SurvivalAt,
     SurvivalResult,
 )
 
@@ -51,10 +66,17 @@ class OutcomeRequest:
     event: str
     event_is: str | None
     horizon: float | None
+    at: tuple[float, ...] = ()  # the times at which survival is looked at
 
     @classmethod
     def of(
-        cls, request: Request, event: str, event_is: object, horizon: float | None, entry: object
+        cls,
+        request: Request,
+        event: str,
+        event_is: object,
+        horizon: float | None,
+        entry: object,
+        at: Sequence[float] = (),
     ) -> "OutcomeRequest":
         """Check the analyst's words before any center is asked."""
         if event == request.variable:
@@ -67,7 +89,8 @@ class OutcomeRequest:
         if horizon is not None and not 0 < horizon < math.inf:
             raise InputError(f"horizon must be positive and finite, got {horizon:g}")
         meant = None if event_is is None else group_label(event_is)
-        return cls(request, event, meant, None if horizon is None else float(horizon))
+        limit = None if horizon is None else float(horizon)
+        return cls(request, event, meant, limit, checked_times(at, limit))
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -75,22 +98,58 @@ class OutcomeRequest:
         return {**self.request.fields, "event": self.event, "event_is": self.event_is}
 
 
-@dataclass(frozen=True, slots=True)
-class ToldArms:
-    """What the centers told: arm → number of the center → its tables."""
+def checked_times(at: Sequence[float], horizon: float | None) -> tuple[float, ...]:
+    """The times at which survival is looked at, ascending.
 
-    request: Request
-    horizon: float
-    agreed: bool  # whether the horizon is that of a coarse round
-    lattice: Lattice
-    arms: Mapping[str, Mapping[int, ArmTables]]
+    Examples
+    --------
+    >>> checked_times([60, 12], None)
+    (12.0, 60.0)
+    """
+    if not isinstance(at, list | tuple):
+        raise InputError(f"at must be a list of times, got {at!r}. Hint: at=[12, 36, 60]")
+    for time in at:
+        if isinstance(time, bool) or not isinstance(time, int | float):
+            raise InputError(f"at must be a list of times, got {time!r} in it")
+        if not 0 < time < math.inf:
+            raise InputError(f"at: times must be positive and finite, got {time:g}")
+        if horizon is not None and time > horizon:
+            raise InputError(f"at: {time:g} is beyond the horizon, {horizon:g}")
+    return tuple(sorted({float(time) for time in at}))
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeTables:
+    """What the centers told about an outcome, block by block.
+
+    The groups of a block are the arm, then its levels of `strata`, then those of `covariates`.
+    """
+
+    time: str
+    event: str
+    by: str | None
+    arms: tuple[str, ...]  # hazard ratios are those of the others to the first
+    blocks: tuple[Block, ...]
     centers: tuple[str, ...]
-    refusals: tuple[tuple[str, Refusal], ...]
-    rounds: int
+    lattice: Lattice
+    horizon: float
+    agreed: bool = False  # whether the horizon is that of a coarse round
+    event_is: str | None = None
+    where: str | None = None
+    strata: tuple[str, ...] = ()  # groupings within which arms are compared, as within centers
+    covariates: tuple[str, ...] = ()  # groupings that hazard ratios are adjusted for
+    refusals: tuple[tuple[str, Refusal], ...] = ()
+    rounds: int = 0
     added: str | None = None  # the grouping whose arms were added up
 
+    def of_arm(self, arm: str, number: int | None = None) -> list[Block]:
+        """The blocks of an arm, of all centers or of one."""
+        return [b for b in self.blocks if b.groups[0] == arm and number in (None, b.center)]
 
-def ask_arms(conversation: Conversation, asked: OutcomeRequest, declared: Variable) -> ToldArms:
+
+def ask_arms(
+    conversation: Conversation, asked: OutcomeRequest, declared: Variable
+) -> OutcomeTables:
     """One parallel round; one coarse one before where groups or the horizon are not known."""
     added = _grouping_told(conversation, asked)
     if added is not None:
@@ -101,22 +160,78 @@ def ask_arms(conversation: Conversation, asked: OutcomeRequest, declared: Variab
         asked, horizon = _agree(conversation, asked, horizon)
     told = conversation.ask(SurvivalQuestion(**asked.fields, horizon=horizon), SurvivalTables)
     refusals = list(told.refusals)
-    arms, readable = _arms(conversation.centers, told, declared, horizon, refusals)
-    if not arms:
+    groups = asked.request.groups or (EVERYBODY,)
+    added_up = () if added is None else (EVERYBODY,)
+    answers = [
+        OutcomeAnswer(number, told.k[center], said, {g: (*added_up, g) for g in groups})
+        for number, center in enumerate(conversation.centers)
+        if (said := told.aggregates.get(center)) is not None
+    ]
+    least = 1 if asked.request.where is None else 0
+    blocks, lattice, unreadable = read_blocks(answers, declared, horizon, least)
+    refusals += [
+        (conversation.centers[i], Refusal(reason=Reason.UNREADABLE_ANSWER)) for i in unreadable
+    ]
+    if not blocks or lattice is None:
         check_answered(conversation, asked.request, told, [])
-    facts = common_facts(readable)
-    lattice = _follow_up_lattice(facts.scale, facts.resolution, horizon, declared)
-    named = asked.request.groups or (EVERYBODY,)
-    return ToldArms(
-        asked.request,
+        refuse(refusals)
+    there = {block.groups[0] for block in blocks}
+    return OutcomeTables(
+        asked.request.variable,
+        asked.event,
+        None if added is not None else asked.request.by,
+        tuple(arm for arm in added_up or groups if arm in there),
+        tuple(blocks),
+        conversation.centers,
+        lattice,
         horizon,
         agreed,
-        lattice,
-        {group: arms[group] for group in named if group in arms},
-        conversation.centers,
-        tuple(refusals),
-        conversation.rounds,
-        None if added is None else added.by,
+        asked.event_is,
+        asked.request.where,
+        refusals=tuple(refusals),
+        rounds=conversation.rounds,
+        added=None if added is None else added.by,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeAnswer:
+    """A center's tables, its K, and what each of its labels means: the arm, strata, covariates.
+
+    Labels that mean nothing here are left out.
+    """
+
+    center: int
+    k: int
+    tables: SurvivalTables
+    meaning: Mapping[str, tuple[str, ...]]
+
+
+def read_blocks(
+    answers: Sequence[OutcomeAnswer], declared: Variable, horizon: float, least: int = 1
+) -> tuple[list[Block], Lattice | None, list[int]]:
+    """The blocks, the lattice of all, and the centers whose tables do not fit one."""
+    blocks, readable, unreadable = list[Block](), [], []
+    for answer in answers:
+        said = answer.tables
+        try:
+            lattice = _follow_up_lattice(said.scale, said.resolution, horizon, declared)
+            blocks += [
+                Block(answer.center, meant, _read(group, answer.k, lattice, least))
+                for group in said.groups
+                if (meant := answer.meaning.get(group.group)) is not None
+            ]
+        except ValueError:
+            unreadable.append(answer.center)
+        else:
+            readable.append(said)
+    if not readable:
+        return [], None, unreadable
+    facts = common_facts(readable)
+    return (
+        blocks,
+        _follow_up_lattice(facts.scale, facts.resolution, horizon, declared),
+        unreadable,
     )
 
 
@@ -186,40 +301,16 @@ def _follow_up_lattice(
     return Variable(atoms=declared.atoms).follow_up_lattice(scale, horizon, resolution)
 
 
-def _arms(
-    centers: Sequence[str],
-    told: Round[SurvivalTables],
-    declared: Variable,
-    horizon: float,
-    refusals: list[tuple[str, Refusal]],
-) -> tuple[dict[str, dict[int, ArmTables]], list[SurvivalTables]]:
-    """The arms by center, and the answers that could be read."""
-    arms: dict[str, dict[int, ArmTables]] = {}
-    readable = []
-    for number, center in enumerate(centers):
-        said = told.aggregates.get(center)
-        if said is None:
-            continue
-        try:
-            lattice = _follow_up_lattice(said.scale, said.resolution, horizon, declared)
-            own = {group.group: _read(group, told.k[center], lattice) for group in said.groups}
-        except ValueError:
-            refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
-            continue
-        readable.append(said)
-        for group, tables in own.items():
-            arms.setdefault(group, {})[number] = tables
-    return arms, readable
-
-
-def _read(said: GroupStatuses, k: int, lattice: Lattice) -> ArmTables:
+def _read(said: GroupStatuses, k: int, lattice: Lattice, least: int) -> ArmTables:
     def tables(cells: CellTable | None) -> tuple[LatticeTable, ...]:
         return () if cells is None else (read_table(cells, lattice),)
 
-    return ArmTables(k, tables(said.events), tables(said.censored), tables(said.either), said.below)
+    return ArmTables(
+        k, tables(said.events), tables(said.censored), tables(said.either), said.below, least
+    )
 
 
-_ENOUGH = 0.5  # of an arm's people must have a told status
+_FEW = 0.5  # of an arm's people have a told status: where fewer do, a note says so
 _QUANTILES = (0.25, 0.5, 0.75)
 
 
@@ -227,48 +318,57 @@ def run_survival(
     conversation: Conversation, asked: OutcomeRequest, declared: Variable
 ) -> SurvivalResult:
     """Ask for the arms and combine what the centers tell of them."""
-    told = ask_arms(conversation, asked, declared)
-    unclear = [group for group, arm in told.arms.items() if known_share(arm) < _ENOUGH]
-    if len(unclear) == len(told.arms):
-        _refuse_unclear(told)
-    _check_events(told, asked)
-    people = {g: pseudo_times(a, told.lattice) for g, a in told.arms.items() if g not in unclear}
-    if told.added is not None:
-        people = {EVERYBODY: stack(list(people.values()))}
-    known = {group: known_until(_tables(told, group), told.lattice) for group in people}
-    until = _followed_until([arm.until(known[group]) for group, arm in people.items()], told)
-    arms = tuple(_arm(group, arm, known[group], until) for group, arm in people.items())
-    compared = len(people) > 1 and not unclear
-    answered = {code for arm in people.values() for code in np.unique(arm.centers).tolist()}
+    return combine_survival(ask_arms(conversation, asked, declared), asked.at)
+
+
+def combine_survival(told: OutcomeTables, at: Sequence[float] = ()) -> SurvivalResult:
+    """Curves, tests and hazard ratios from the tables of all blocks; asks nobody."""
+    _check_events(told)
+    followed = reconstruct(told.blocks, told.lattice)
+    marked = _in_strata(followed, told)
+    people, within = _by_arm(followed, told), _by_arm(marked, told)
+    known = {
+        arm: known_until([block.tables for block in told.of_arm(arm)], told.lattice)
+        for arm in told.arms
+    }
+    k = max(block.tables.k for block in told.blocks)
+    until = _followed_until([arm.until(known[group]) for group, arm in people.items()], told, k)
+    compared = len(people) > 1
+    arms = tuple(_arm(group, arm, known[group], until, at) for group, arm in people.items())
     return SurvivalResult(
-        answered=tuple(name for code, name in enumerate(told.centers) if code in answered),
-        time=asked.request.variable,
-        event=asked.event,
-        by=asked.request.by,
-        where=asked.request.where,
+        answered=tuple(told.centers[i] for i in sorted({b.center for b in told.blocks})),
+        time=told.time,
+        event=told.event,
+        by=told.by,
+        where=told.where,
         horizon=told.horizon,
+        k=k,
         arms=arms,
         log_rank=log_rank(list(people.values())) if compared else None,
-        stratified=log_rank(list(people.values()), stratified=True) if compared else None,
-        ratios=_ratios(people, told.centers) if compared else (),
+        stratified=log_rank(list(within.values()), stratified=True) if compared else None,
+        ratios=_ratios(within, people, told.centers) if compared else (),
+        strata=told.strata,
+        adjusted=_adjusted(marked, told) if compared and told.covariates else (),
+        mean_differences=_mean_differences(arms, until),
         centers=_center_curves(people, told),
-        notes=_notes(told, unclear, known),
+        notes=_notes(told, people, known),
         refusals=center_refusals(told.refusals),
         rounds=told.rounds,
     )
 
 
-def _check_events(told: ToldArms, asked: OutcomeRequest) -> None:
-    tables = [tables for arm in told.arms.values() for tables in arm.values()]
-    if not any(t.events or t.below is not None for t in tables):
-        meant = "" if asked.event_is is None else f" = {asked.event_is!r}"
+def _check_events(told: OutcomeTables) -> None:
+    if not any(b.tables.events or b.tables.below is not None for b in told.blocks):
+        meant = "" if told.event_is is None else f" = {told.event_is!r}"
         raise InputError(
-            f"event: nobody at any center has {asked.event!r}{meant}. "
+            f"event: nobody at any center has {told.event!r}{meant}. "
             "Hint: event_is says which value of the column means the event."
         )
 
 
-def _arm(group: str, people: FollowUp, known: float, until: float | None) -> Arm:
+def _arm(
+    group: str, people: FollowUp, known: float, until: float | None, at: Sequence[float]
+) -> Arm:
     """Its curve ends where people are known no longer; beyond, the last cells are guesses."""
     curve = kaplan_meier(people.until(known))
     mean = None if until is None else RestrictedMean(until, *curve.restricted_mean(until))
@@ -278,31 +378,76 @@ def _arm(group: str, people: FollowUp, known: float, until: float | None) -> Arm
         curve,
         tuple(ArmQuantile(group, p, *curve.quantile(p)) for p in _QUANTILES),
         mean,
+        tuple(_survival_at(group, people, curve, time) for time in at),
     )
 
 
-def _followed_until(arms: list[FollowUp], told: ToldArms) -> float | None:
+def _survival_at(group: str, people: FollowUp, curve: SurvivalCurve, time: float) -> SurvivalAt:
+    here = np.array([time])
+    if time > curve.end:
+        return SurvivalAt(group, time, None, float(people.at_risk(here)[0]))
+    low, high = (float(limit[0]) for limit in curve.band_at(here))
+    shown = Interval(float(curve.at(here)[0]), low, high)
+    return SurvivalAt(group, time, shown, float(people.at_risk(here)[0]))
+
+
+def _followed_until(arms: list[FollowUp], told: OutcomeTables, k: int) -> float | None:
     """The horizon, or the last round time at which every arm has K people left; None: neither.
 
     A restricted mean beyond it would rest on the last few people. Where tables end is chance, so it
     is rounded down to a tenth, roughly.
     """
-    k = max(tables.k for arm in told.arms.values() for tables in arm.values())
-    last = min(float(arm.times[arm.at_risk(arm.times) >= k][-1]) for arm in arms)
+    left = [arm.times[arm.at_risk(arm.times) >= k] for arm in arms]
+    last = min(float(times[-1]) if len(times) else 0.0 for times in left)
     if last in (0, told.horizon):
         return last or None
     step = nice_number(last / 10)
     return step * math.floor(last / step + 1e-9)
 
 
-def _ratios(people: Mapping[str, FollowUp], centers: tuple[str, ...]) -> tuple[RatioResult, ...]:
-    """Each other arm's hazard over that of the first, within centers."""
+def _mean_differences(arms: Sequence[Arm], until: float | None) -> tuple[MeanDifference, ...]:
+    """How much longer than in the first arm people live within `until`, on average."""
+    if until is None:
+        return ()
+    first, *others = arms
+    return tuple(
+        MeanDifference(
+            first.group,
+            arm.group,
+            until,
+            *arm.curve.restricted_mean_minus(first.curve, until),
+        )
+        for arm in others
+    )
+
+
+def _in_strata(followed: Sequence[FollowUp], told: OutcomeTables) -> list[FollowUp]:
+    """The people of each block, marked by center and further strata."""
+    places = range(1, 1 + len(told.strata))
+    keys = [(b.center, *(b.groups[i] for i in places)) for b in told.blocks]
+    codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
+    return [
+        own.in_strata(np.full(len(own.times), codes[key]))
+        for own, key in zip(followed, keys, strict=True)
+    ]
+
+
+def _by_arm(followed: Sequence[FollowUp], told: OutcomeTables) -> dict[str, FollowUp]:
+    pairs = list(zip(followed, told.blocks, strict=True))
+    return {
+        arm: stack([own for own, block in pairs if block.groups[0] == arm]) for arm in told.arms
+    }
+
+
+def _ratios(
+    within: Mapping[str, FollowUp], people: Mapping[str, FollowUp], centers: tuple[str, ...]
+) -> tuple[RatioResult, ...]:
+    """Each other arm's hazard over that of the first, within centers and further strata."""
     first, *others = people
     found = []
     for other in others:
-        x, y = people[first], people[other]
-        ratio = hazard_ratio(x, y, stratified=True)
-        own = center_ratios(x, y)
+        ratio = hazard_ratio(within[first], within[other], stratified=True)
+        own = center_ratios(people[first], people[other])
         found.append(
             RatioResult(
                 first,
@@ -315,12 +460,32 @@ def _ratios(people: Mapping[str, FollowUp], centers: tuple[str, ...]) -> tuple[R
     return tuple(found)
 
 
-def _center_curves(people: Mapping[str, FollowUp], told: ToldArms) -> tuple[CenterCurve, ...]:
+def _adjusted(marked: Sequence[FollowUp], told: OutcomeTables) -> tuple[AdjustedRatio, ...]:
+    """Cox's model of arm and covariates, within centers and strata: people alike are a group."""
+    places = (0, *range(1 + len(told.strata), 1 + len(told.strata) + len(told.covariates)))
+    names = (told.by or "", *told.covariates)
+    alike: dict[tuple[str, ...], list[FollowUp]] = {}
+    for own, block in zip(marked, told.blocks, strict=True):
+        if block.groups[0] in told.arms:
+            alike.setdefault(tuple(block.groups[i] for i in places), []).append(own)
+    orders = [told.arms] + [
+        tuple(in_order({key[i] for key in alike})) for i in range(1, len(places))
+    ]
+    terms = [(i, level) for i, levels in enumerate(orders) for level in levels[1:]]
+    design = np.array([[float(key[i] == level) for i, level in terms] for key in alike])
+    ratios = proportional_hazards([stack(own) for own in alike.values()], design, stratified=True)
+    return tuple(
+        AdjustedRatio(names[i], level, orders[i][0], None if r is None else r.interval())
+        for (i, level), r in zip(terms, ratios, strict=True)
+    )
+
+
+def _center_curves(people: Mapping[str, FollowUp], told: OutcomeTables) -> tuple[CenterCurve, ...]:
     """The centers' own curves, where they told who had the event."""
     curves = []
     for number, center in enumerate(told.centers):
         for group, arm in people.items():
-            tables = _tables(told, group, number)
+            tables = [block.tables for block in told.of_arm(group, number)]
             own = arm.part(arm.centers == number)
             if own is not None and all(t.below is None for t in tables) and own.event_total > 0:
                 known = known_until(tables, told.lattice)
@@ -328,28 +493,10 @@ def _center_curves(people: Mapping[str, FollowUp], told: ToldArms) -> tuple[Cent
     return tuple(curves)
 
 
-def _tables(told: ToldArms, group: str, number: int | None = None) -> list[ArmTables]:
-    """What one center told of a curve's people, or all did."""
-    arms = told.arms.values() if told.added is not None else [told.arms[group]]
-    return [own for arm in arms for code, own in arm.items() if number in (None, code)]
-
-
-def _refuse_unclear(told: ToldArms) -> NoReturn:
-    refused = center_refusals(told.refusals)
-    why = (
-        f"fewer than half of the people told in {', '.join(told.arms)} have a told status: their "
-        "centers have fewer than K people with the event, or without it, and tell times alone"
-    )
-    lines = [f"  {refusal_sentence(refusal)}" for refusal in refused]
-    raise RefusedError("\n".join([why, *lines]), refused)
-
-
-def _notes(told: ToldArms, unclear: list[str], known: Mapping[str, float]) -> tuple[str, ...]:
-    notes = [
-        f"{group}: fewer than half of its people have a told status; its curve and the comparison "
-        "are refused"
-        for group in unclear
-    ]
+def _notes(
+    told: OutcomeTables, people: Mapping[str, FollowUp], known: Mapping[str, float]
+) -> tuple[str, ...]:
+    notes = [note for arm in told.arms for note in _unknown(arm, told, people[arm])]
     if told.added is not None:
         notes.append(f"the arms of {told.added}, told before, added up; nothing new left")
     if told.agreed:
@@ -365,18 +512,36 @@ def _notes(told: ToldArms, unclear: list[str], known: Mapping[str, float]) -> tu
     return tuple(notes)
 
 
+def _unknown(arm: str, told: OutcomeTables, people: FollowUp) -> Iterator[str]:
+    """What is estimated of an arm, where centers told no statuses."""
+    blocks = told.of_arm(arm)
+    centers = {block.center for block in blocks if block.tables.below is not None}
+    if not centers:
+        return
+    share = 1 - known_share(block.tables for block in blocks)
+    counted = "1 center tells" if len(centers) == 1 else f"{len(centers)} centers tell"
+    yield (
+        f"{arm}: {counted} times without statuses, since fewer than K people have the event, or "
+        f"lack it: {share:.0%} of its people. Their events, about "
+        f"{people.events[people.drawn.any(axis=1)].sum():.0f}, are estimated from all centers; "
+        "intervals and tests allow for that"
+    )
+    if share > 1 - _FEW:
+        yield f"{arm}: precision is poor: fewer than half of its people have a told status"
+
+
 def _ends(known: Mapping[str, float], agreed: bool) -> str:
     ends = ", ".join(f"{end:.4g} ({group})" for group, end in known.items())
     hint = ". Hint: where follow-up ended at a known time, declare it, as in horizon=60"
     return f"people are known up to {ends}; curves end there{hint if agreed else ''}"
 
 
-def _without_moments(told: ToldArms) -> list[str]:
+def _without_moments(told: OutcomeTables) -> list[str]:
     """The centers that told counts alone."""
     vague = []
     for number, center in enumerate(told.centers):
-        tables = [arm[number] for arm in told.arms.values() if number in arm]
-        cells = [c for t in tables for c in (*t.events, *t.censored, *t.either)]
+        tables = [block.tables for block in told.blocks if block.center == number]
+        cells = [c for t in tables for c in t.tables]
         if cells and all(np.isnan(cell.means).all() for cell in cells):
             vague.append(center)
     return vague

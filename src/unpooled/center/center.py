@@ -99,17 +99,23 @@ class Center:
         self._levels: dict[str, list[tuple[Key, BoolArray]]] = {}
         self._open: set[str] | None = None  # groupings, and everybody, that can still be told
 
-    def answer(self, payload: bytes, ticket: str | None = None) -> Release:
+    def answer(
+        self, payload: bytes, ticket: str | None = None, asker: str | None = None
+    ) -> Release:
         """Answer a question with a release: an aggregate, refusals, or both.
 
         Every exception becomes a typed refusal, since ordinary messages quote data; the detail
         goes to the center's own log. Only a ledger that cannot be written stops the answer
         altogether: nothing leaves that is not recorded. `HeldError` is raised while the steward has
         not decided. A question that comes again with the same `ticket` gets the same release.
+        `asker` is the analyst's name, for the record.
         """
         # each answer is judged beside the one before
         with self._turn, allocating(self._rows.source.allocate):
             before = len(self.ledger)
+            self.ledger.asker = asker
+            if self.steward is not None:
+                self.steward.asker = asker
             released = self._answer(payload, ticket)
             if len(self.ledger) > before:  # not where it was repeated
                 self._count(released)

@@ -6,6 +6,7 @@ The file looks like this::
     data = "stays.csv"
     ledger = "Haifa.ledger"
     approval = "auto"
+    reviewers = 1                         # how many must approve, where it is "ask"
     ram_mb = 1000                         # how much memory answers may take
     tick = 0.25                           # answers leave at multiples of so many seconds
 
@@ -42,8 +43,9 @@ from unpooled.center.data.sources import Source, open_source
 from unpooled.center.data.sql import literal, quote
 from unpooled.center.data.variables import Variable
 from unpooled.center.data.where import Kind
-from unpooled.center.keys import CenterKey
+from unpooled.center.keys import CenterKey, Hex64
 from unpooled.center.policy import Policy
+from unpooled.center.reviewers import Reviewers
 from unpooled.center.steward import Steward
 from unpooled.errors import InputError, unknown
 from unpooled.toml_file import read_toml
@@ -103,6 +105,8 @@ class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     key: str | None = None  # the key file; beside the ledger if not said
     approval: Literal["auto", "ask"] = "auto"  # ask: the steward sees all before it leaves
     ram_mb: int = 1000  # how much memory answers may take
+    reviewers: int = 1  # how many must approve, where it is "ask"
+    reviewer_keys: dict[str, Hex64] = {}  # who may: name → public key; none: the steward
     tick: float = TICK  # over the network answers leave at multiples of so many seconds
     policy: Policy = msgspec.field(default_factory=Policy)
     variables: dict[str, CenterVariable] = {}
@@ -111,8 +115,23 @@ class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         if (self.data is None) == (self.postgres is None):
             raise InputError("give either data, a CSV or Parquet file, or [postgres]")
         check_ram(self.ram_mb)
+        self._check_reviewers()
         if not 0 < self.tick <= _LONGEST_TICK:
             raise InputError(f"tick must lie in (0, {_LONGEST_TICK:g}] seconds, got {self.tick:g}")
+
+    def _check_reviewers(self) -> None:
+        keys = self.reviewer_keys
+        if self.reviewers < 1:
+            raise InputError(f"reviewers must be at least 1, got {self.reviewers}")
+        if self.approval != "ask" and (self.reviewers > 1 or keys):
+            raise InputError('reviewers decide where the steward is asked: approval = "ask"')
+        if len(set(keys.values())) < len(keys):
+            raise InputError("reviewer_keys: two reviewers must not have one key")
+        if self.reviewers > max(1, len(keys)):
+            raise InputError(
+                f"reviewers = {self.reviewers} needs as many names in [reviewer_keys], got "
+                f"{len(keys)}. Hint: unpooled center reviewer KIT NAME makes a key for each"
+            )
 
 
 def read_center(path: str | Path) -> CenterFile:
@@ -143,7 +162,9 @@ def open_center(center: CenterFile, folder: Path) -> Center:
     declared = {name: variable.declared for name, variable in center.variables.items()}
     ledger.parent.mkdir(parents=True, exist_ok=True)
     loaded = CenterKey.load_or_create(key)
-    steward = Steward(pending_folder(center, folder)) if center.approval == "ask" else None
+    steward = None
+    if center.approval == "ask":
+        steward = Steward(pending_folder(center, folder), who_reviews(center))
     return Center(center.name, source, center.policy, loaded, declared, ledger, steward)
 
 
@@ -161,6 +182,16 @@ def policy_problems(policy: Policy, source: Source) -> Iterator[str]:
 def pending_folder(center: CenterFile, folder: Path) -> Path:
     """Where what waits for the steward is kept."""
     return (folder / center.ledger).with_suffix(".pending")
+
+
+def reviewers_folder(center: CenterFile, folder: Path) -> Path:
+    """Where the reviewers' keys are kept, each sealed with a passphrase."""
+    return (folder / center.ledger).with_suffix(".reviewers")
+
+
+def who_reviews(center: CenterFile) -> Reviewers:
+    """Who may let an answer leave, and how many of them must."""
+    return Reviewers(center.name, center.reviewers, center.reviewer_keys)
 
 
 def translate(source: Source, variables: Mapping[str, CenterVariable]) -> Source:

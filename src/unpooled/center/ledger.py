@@ -6,7 +6,8 @@ One JSON object a line, a header first; questions and answers are kept as their 
     {"number":1,"time":…,"kind":…,"question":…,"answer":…,"previous":…,"hash":…,"signature":…}
 
 Over a network an entry has a `ticket` after `answer`: a repeat of a question, such as after a
-connection was lost, has the same one, so that it is recorded once.
+connection was lost, has the same one, so that it is recorded once. Where the network says which
+analyst asks, `asker` follows.
 
 `hash` is the SHA-256 of the line up to `,"hash":`, closed with `}`. `previous` is the hash of the
 line before. `signature` is the center's, of the words `unpooled ledger line ` and the hash.
@@ -62,6 +63,7 @@ class Entry(
     question: str
     answer: str
     ticket: Ticket | None = None
+    asker: str | None = None
     previous: Hex64
     hash: Hex64
     signature: Signature
@@ -100,6 +102,7 @@ class Ledger:
     def __init__(self, center: str, key: CenterKey, path: Path | None = None) -> None:
         self.center = center
         self.path = path
+        self.asker: str | None = None  # who asks now
         self._key = key
         self._turn = threading.Lock()
         header = Header("unpooled ledger 1", center, key.public, _now(), _BLANK, _BLANK * 2)
@@ -125,6 +128,7 @@ class Ledger:
                 question=asked,
                 answer=said,
                 ticket=ticket,
+                asker=self.asker,
                 previous=chain.head,
                 hash=_BLANK,
                 signature=_BLANK * 2,

@@ -398,9 +398,10 @@ class Federation:
         cuts: Sequence[float] | float | None = None,
         event_is: object = None,
         horizon: float | None = None,
+        at: Sequence[float] | None = None,
         entry: str | None = None,
     ) -> SurvivalResult:
-        """Survival curves, by group: Kaplan-Meier, log-rank and the hazard ratio.
+        """Survival curves, by group: Kaplan-Meier, log-rank, hazard ratio, restricted means.
 
         Parameters
         ----------
@@ -414,12 +415,14 @@ class Federation:
         horizon
             How far to look; follow-up beyond it is cut there. Without it, the declared upper
             limit of `time`, or a round number that the centers agree on.
+        at
+            Times at which survival is looked at, as in at=[12, 36, 60].
         entry
             Not possible: everybody is taken to be followed up from time 0 on.
         """
         conversation = self._coordinator.converse()
         request = self._request(conversation, time, by, groups, where, cuts)
-        asked = OutcomeRequest.of(request, event, event_is, horizon, entry)
+        asked = OutcomeRequest.of(request, event, event_is, horizon, entry, at or ())
         result = run_survival(conversation, asked, self._declared(time))
         return replace(result, record=self._record(conversation))
 

@@ -4,21 +4,31 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unpooled.center.questions import decode_question
-from unpooled.center.steward import Decision, HeldPayload, is_waited_for
+from unpooled.center.reviewers import STEWARD, Reviewers
+from unpooled.center.steward import (
+    Decision,
+    HeldPayload,
+    approvals,
+    is_waited_for,
+    refusal,
+)
 from unpooled.results.releases import payload_sentence, question_sentence
 
 
-def held_text(folder: Path, held: HeldPayload) -> str:
+def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -> str:
     """A held payload as a steward reads it: what was asked, what it says, the exact bytes."""
     waits = "the analyst waits" if is_waited_for(folder, held) else "nobody waits for it now"
-    return "\n".join(
-        [
-            f"{held.short}  held since {held.since}, {waits}",
-            f"  asked:        {_asked(held)}",
-            f"  would leave:  {payload_sentence(held.answer.encode())}",
-            f"  exact bytes:  {held.answer}",
-        ]
-    )
+    lines = [
+        f"{held.short}  held since {held.since}, {waits}",
+        f"  asked:        {_asked(held)}",
+        *([] if held.asker is None else [f"  by:           {held.asker}"]),
+        f"  would leave:  {payload_sentence(held.answer.encode())}",
+        f"  exact bytes:  {held.answer}",
+    ]
+    if reviewers.needed > 1:
+        names = ", ".join(str(r.by) for r in approvals(folder, held, reviewers)) or "nobody yet"
+        lines.append(f"  approved by:  {names}; {reviewers.needed} must")
+    return "\n".join(lines)
 
 
 def choice_text(held: Sequence[HeldPayload]) -> str:
@@ -26,8 +36,13 @@ def choice_text(held: Sequence[HeldPayload]) -> str:
     return "\n".join(f"  {h.short}  {_asked(h)}" for h in held)
 
 
-def decision_text(folder: Path, held: HeldPayload, decision: Decision) -> str:
+def decision_text(
+    folder: Path, held: HeldPayload, decision: Decision, reviewers: Reviewers = STEWARD
+) -> str:
     """What comes of a decision."""
+    missing = reviewers.needed - len(approvals(folder, held, reviewers))
+    if decision == "approved" and missing > 0 and reviewers.keys:
+        return f"approved: {held.short} leaves when {missing} more of the reviewers approve it"
     waited_for = is_waited_for(folder, held)
     match decision, waited_for:
         case "approved", True:
@@ -41,9 +56,17 @@ def decision_text(folder: Path, held: HeldPayload, decision: Decision) -> str:
             )
 
 
-def decided_text(held: HeldPayload, decision: Decision) -> str:
+def decided_text(
+    folder: Path, held: HeldPayload, decision: Decision, reviewers: Reviewers = STEWARD
+) -> str:
     """A decision in force, as a steward reads it."""
-    return f"{held.short}  {decision}\n  asked:        {_asked(held)}"
+    lines = [f"{held.short}  {decision}", f"  asked:        {_asked(held)}"]
+    no = refusal(folder, held) if decision == "refused" else None
+    by = [no] if no is not None else approvals(folder, held, reviewers)
+    names = [review.by for review in by if review.by is not None]
+    lines += [f"  by:           {', '.join(names)}"] if names else []
+    lines += [f"  reason:       {no.reason}"] if no is not None and no.reason else []
+    return "\n".join(lines)
 
 
 def withdrawn_text(held: HeldPayload) -> str:

@@ -127,6 +127,10 @@ def finish(result: "Result", fed: "Federation", typed: Mapping[str, Any]) -> Non
     if typed["report"] is not None:
         result.report(typed["report"])
         print(f"report: {typed['report']}", file=sys.stderr)
+    if typed["csv"] is not None:
+        from unpooled.results.data_frame import write_csv
+
+        write_csv(typed["csv"], result.records())
     if not typed["as_json"]:
         print(result)
         if typed["releases"]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from unpooled.center.reviewers import Reviewer, Reviewers
     from unpooled.center.steward import Decision
 
 center_app = typer.Typer(help="Run a center beside its data.", no_args_is_help=True)
@@ -30,6 +31,10 @@ Payload = Annotated[
 Seen = Annotated[
     str | None,
     typer.Argument(metavar="ID", help="Which payload, as `pending` names it.", show_default=False),
+]
+ReviewerName = Annotated[
+    str | None,
+    typer.Option("--reviewer", help="Who decides, where center.toml names reviewers."),
 ]
 Decided = Annotated[
     str | None,
@@ -101,28 +106,39 @@ def center_pending(kit: KitFolder, config: CenterToml = None) -> None:
     from unpooled.center.steward import pending
     from unpooled.results.steward_text import held_text
 
-    folder = _pending_folder(kit, config)
-    held = pending(folder)
-    typer.echo("\n\n".join(held_text(folder, h) for h in held) or "nothing waits for the steward")
+    folder, reviewers = _reviewed(kit, config)
+    held = pending(folder, reviewers)
+    texts = (held_text(folder, h, reviewers) for h in held)
+    typer.echo("\n\n".join(texts) or "nothing waits for the steward")
 
 
 @center_app.command("approve")
-def center_approve(kit: KitFolder, payload: Seen = None, config: CenterToml = None) -> None:
+def center_approve(
+    kit: KitFolder, payload: Seen = None, config: CenterToml = None, reviewer: ReviewerName = None
+) -> None:
     """Let a payload leave that you have seen, and show it."""
     from unpooled.center.steward import pending
     from unpooled.errors import InputError
     from unpooled.results.steward_text import choice_text
 
-    held = pending(_pending_folder(kit, config))
+    held = pending(*_reviewed(kit, config))
     if held and not payload:
         raise InputError(f"say which payload may leave, by its ID. There are:\n{choice_text(held)}")
-    _decide(kit, payload, config, "approved")
+    _decide(kit, payload, config, "approved", reviewer)
 
 
 @center_app.command("refuse")
-def center_refuse(kit: KitFolder, payload: Payload = None, config: CenterToml = None) -> None:
+def center_refuse(
+    kit: KitFolder,
+    payload: Payload = None,
+    config: CenterToml = None,
+    reviewer: ReviewerName = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Why; it stays at the center.")
+    ] = None,
+) -> None:
     """Keep a payload in the center, and any other answer to its question; the ledger records it."""
-    _decide(kit, payload, config, "refused")
+    _decide(kit, payload, config, "refused", reviewer, reason)
 
 
 @center_app.command("decided")
@@ -131,35 +147,98 @@ def center_decided(kit: KitFolder, config: CenterToml = None) -> None:
     from unpooled.center.steward import decided
     from unpooled.results.steward_text import decided_text
 
-    decisions = decided(_pending_folder(kit, config))
-    texts = (decided_text(held, decision) for held, decision in decisions)
+    folder, reviewers = _reviewed(kit, config)
+    texts = (decided_text(folder, *decision, reviewers) for decision in decided(folder, reviewers))
     typer.echo("\n\n".join(texts) or "no decision is in force")
 
 
 @center_app.command("withdraw")
-def center_withdraw(kit: KitFolder, payload: Decided = None, config: CenterToml = None) -> None:
+def center_withdraw(
+    kit: KitFolder,
+    payload: Decided = None,
+    config: CenterToml = None,
+    reviewer: ReviewerName = None,
+) -> None:
     """Take an approval or a refusal back: the next such question is held anew."""
     from unpooled.center.steward import withdraw
-    from unpooled.results.steward_text import decided_text, withdrawn_text
+    from unpooled.results.steward_text import choice_text, withdrawn_text
 
-    held, decision = withdraw(_pending_folder(kit, config), payload)
-    typer.echo(decided_text(held, decision))
+    folder, reviewers = _reviewed(kit, config)
+    by = _unlocked(kit, config, reviewer, reviewers)
+    held, decision = withdraw(folder, payload, by, reviewers)
+    typer.echo(f"{decision}:\n{choice_text([held])}")
     typer.echo(withdrawn_text(held))
 
 
-def _decide(kit: Path, payload: str | None, config: Path | None, decision: "Decision") -> None:
+@center_app.command("reviewer")
+def center_reviewer(
+    kit: KitFolder,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who it is.", show_default=False)],
+    config: CenterToml = None,
+) -> None:
+    """Make a reviewer's key, sealed with a passphrase, and name them in center.toml."""
+    from unpooled.center.config import read_center, reviewers_folder
+    from unpooled.center.reviewers import check_reviewer_name, make_reviewer, with_reviewer
+    from unpooled.errors import InputError
+    from unpooled.federation.network.kits import read_kit
+
+    read_kit(kit, "center")
+    path = kit / "center.toml" if config is None else config
+    center = read_center(path)
+    check_reviewer_name(name)
+    if center.approval != "ask":
+        raise InputError(f'{center.name} asks nobody. Hint: approval = "ask" in {path}')
+    if name in center.reviewer_keys:
+        raise InputError(f"{path} names {name!r} already")
+    passphrase = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=True)
+    folder = reviewers_folder(center, path.absolute().parent)
+    reviewer = make_reviewer(folder, name, passphrase)
+    path.write_text(with_reviewer(path.read_text(), reviewer))
+    typer.echo(f"{path} now names {name}, key {reviewer.public}")
+    typer.echo(f"sealed with the passphrase: {folder / f'{name}.json'}")
+    typer.echo("Next: stop the center and start it again; until then the name does not count.")
+
+
+def _decide(
+    kit: Path,
+    payload: str | None,
+    config: Path | None,
+    decision: "Decision",
+    reviewer: str | None,
+    reason: str | None = None,
+) -> None:
     from unpooled.center.steward import decide, find
     from unpooled.results.steward_text import decision_text, held_text
 
-    folder = _pending_folder(kit, config)
-    held = find(folder, payload)
-    typer.echo(held_text(folder, held))
-    decide(folder, held, decision)
-    typer.echo(decision_text(folder, held, decision))
+    folder, reviewers = _reviewed(kit, config)
+    held = find(folder, payload, reviewers)
+    typer.echo(held_text(folder, held, reviewers))
+    by = _unlocked(kit, config, reviewer, reviewers)
+    decide(folder, held, decision, by, reason, reviewers)
+    typer.echo(decision_text(folder, held, decision, reviewers))
 
 
-def _pending_folder(kit: Path, config: Path | None) -> Path:
-    from unpooled.center.config import pending_folder, read_center
+def _unlocked(
+    kit: Path, config: Path | None, name: str | None, reviewers: "Reviewers"
+) -> "Reviewer | None":
+    """The reviewer who decides, where the center has reviewers."""
+    from unpooled.center.config import read_center, reviewers_folder
+    from unpooled.center.reviewers import unlock_reviewer
+    from unpooled.errors import InputError
+
+    if not reviewers.keys:
+        return None
+    if name is None or name not in reviewers.keys:
+        names = ", ".join(reviewers.keys)
+        raise InputError(f"say who decides, with --reviewer NAME. There are: {names}")
+    path = kit / "center.toml" if config is None else config
+    folder = reviewers_folder(read_center(path), path.absolute().parent)
+    return unlock_reviewer(folder, name, typer.prompt("Passphrase", hide_input=True))
+
+
+def _reviewed(kit: Path, config: Path | None) -> "tuple[Path, Reviewers]":
+    """Where what waits is kept, and who decides about it."""
+    from unpooled.center.config import pending_folder, read_center, who_reviews
     from unpooled.errors import InputError
     from unpooled.federation.network.kits import read_kit
 
@@ -170,7 +249,7 @@ def _pending_folder(kit: Path, config: Path | None) -> Path:
         raise InputError(
             f'{center.name} does not ask its steward. Hint: approval = "ask" in {path}'
         )
-    return pending_folder(center, path.absolute().parent)
+    return pending_folder(center, path.absolute().parent), who_reviews(center)
 
 
 @federation_app.command("init")

@@ -8,7 +8,7 @@ import typer
 
 from unpooled.analyses.specification import Analysis, Argument, Kind
 from unpooled.errors import InputError
-from unpooled.results.report.page import check_chart_file, check_page_file
+from unpooled.results.report.page import check_chart_file, check_csv_file, check_page_file
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print exact numbers as JSON.")]
 
@@ -122,6 +122,12 @@ def outputs(analysis: Analysis) -> tuple[Parameter, ...]:
     report = "Write a report to one HTML file that needs no network."
     return (
         _optional("chart", Path, chart, callback=_checked(check_chart_file)),
+        _optional(
+            "csv",
+            Path,
+            "Write the main numbers as a table (.csv).",
+            callback=_checked(check_csv_file),
+        ),
         _flag("as_json", "Print exact numbers as JSON.", "--json"),
         _flag("releases", "Also print all that left each center.", "--releases"),
         _optional("report", Path, report, callback=_checked(check_page_file)),

@@ -14,7 +14,7 @@ from nvflare.fuel.flare_api.flare_api import Session
 
 from unpooled.center.questions import Reason, Refusal
 from unpooled.errors import LinkError
-from unpooled.federation.network.provision import user_name
+from unpooled.federation.network.kits import user_name
 from unpooled.federation.network.session import JOB, LOST, CoordinatorSession, write_job
 
 # A center says a word every two seconds, but for up to ten none while it ends the job of a
@@ -54,7 +54,8 @@ class FlareLink:
         self._progress = progress
         self._centers = tuple(centers)
         self._job: str | None = None
-        self._session = CoordinatorSession(kit, user_name(analyst), timeout)
+        self._user = user_name(analyst)
+        self._session = CoordinatorSession(kit, self._user, timeout)
         self._losses = 0  # of the session, when a job was opened last
 
     @property
@@ -149,12 +150,17 @@ class FlareLink:
             time.sleep(0.2)
 
     def _find(self, deadline: float) -> str | None:
-        """The open job that reaches most centers, if there is any."""
+        """The open job of this analyst that reaches most centers, if there is any."""
         info = self._session.act(lambda session: session.get_system_info(), deadline)
-        jobs = [str(job.job_id) for job in info.job_info]
+        jobs = [j for j in (str(job.job_id) for job in info.job_info) if self._owns(j, deadline)]
         reached = {job: len(self._present(job, deadline)) for job in jobs}
         best = max(reached, key=lambda job: reached[job], default=None)
         return best if best is not None and reached[best] else None
+
+    def _owns(self, job: str, deadline: float) -> bool:
+        """Whether a job is this analyst's: nobody else's answers to them."""
+        meta = self._session.act(lambda session: session.get_job_meta(job), deadline)
+        return bool(meta.get("submitter_name") == self._user)
 
     def _open_job(self, deadline: float) -> str:
         """Open a job that reaches every center that is connected."""

@@ -35,7 +35,9 @@ HELD: Final = "held"  # the steward has not decided yet
 _ASK, _CONFIRM = b"?", b"="
 _YES, _NO, _WAIT = b"+", b"-", b"~"
 _TICKET = re.compile(rb"[0-9a-f]{32}")
+_MOST_ASKER = 200  # letters of an analyst's name
 _NOBODY = b"-" * 32
+_END = b"\0"  # of the analyst's name; no question has one
 _MOST_HELD = 1000  # questions
 _PAUSE = 0.5  # seconds between two looks at what the steward refused
 _log = logging.getLogger(__name__)
@@ -125,8 +127,10 @@ class Desk:
         if self._undecided(content):
             return _WAIT
         ticket = content[:32].decode() if _TICKET.fullmatch(content[:32]) else None
+        asker, _, question = content[32:].partition(_END)
+        name = asker.decode("utf-8", "replace")[:_MOST_ASKER] or None
         try:
-            payload = self._center.answer(content[32:], ticket).payload
+            payload = self._center.answer(question, ticket, name).payload
         except HeldError as held:
             self._hold(content, held.name)
             return _WAIT
@@ -160,20 +164,23 @@ class Desk:
             try:
                 for held in self._steward.refused():
                     with self._turn:
-                        self._center.answer(held.question.encode(), held.ticket)
+                        self._center.answer(held.question.encode(), held.ticket, held.asker)
                     # also where the answer is another one by now
                     self._steward.settle(held.question.encode(), held.answer.encode())
             except Exception:
                 _log.exception("%s: a refusal could not be recorded", self._center.name)
 
 
-def ask_center(question: bytes, ticket: object, given_up: Callable[[], bool]) -> bytes | str | None:
-    """Put a question to the center's own process.
+def ask_center(
+    question: bytes, ticket: object, given_up: Callable[[], bool], asker: str | None = None
+) -> bytes | str | None:
+    """Put a question to the center's own process; `asker` is the analyst's name.
 
     The bytes of a release; `HELD` while the steward decides; None when nothing may leave.
     """
     told = ticket.encode() if isinstance(ticket, str) and len(ticket) == 32 else _NOBODY
-    reply = _say(_ASK + told + question, given_up)
+    name = (asker or "").encode().replace(_END, b"")
+    reply = _say(_ASK + told + name + _END + question, given_up)
     if reply[:1] == _WAIT:
         return HELD
     return reply[1:] if reply[:1] == _YES else None

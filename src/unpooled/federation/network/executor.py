@@ -1,13 +1,19 @@
 """At a center: takes a question from the engine to the center, and its release back."""
 
+import json
+from contextlib import suppress
+from pathlib import Path
+
 from nvflare.apis.event_type import EventType
 from nvflare.apis.executor import Executor
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.job_def import JobMetaKey
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from unpooled.federation.network.desk import HELD, ask_center
+from unpooled.federation.network.kits import analyst_name
 
 TASK = "question"
 QUESTION, TICKET, RELEASE = "question", "ticket", "release"
@@ -30,12 +36,26 @@ class QuestionExecutor(Executor):
         question = shareable.get(QUESTION)
         if task_name != TASK or not isinstance(question, bytes):
             return make_reply(ReturnCode.TASK_UNKNOWN)
-        told = ask_center(question, shareable.get(TICKET), lambda: bool(abort_signal.triggered))
+        told = ask_center(
+            question,
+            shareable.get(TICKET),
+            lambda: bool(abort_signal.triggered),
+            _analyst(fl_ctx),
+        )
         if told is None:
             return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
         reply = Shareable()
         reply[HELD if told == HELD else RELEASE] = told
         return reply
+
+
+def _analyst(fl_ctx: FLContext) -> str | None:
+    """Whose job it is: the coordinator saw their certificate, and lets nobody else ask in it."""
+    path = fl_ctx.get_engine().get_workspace().get_job_meta_path(fl_ctx.get_job_id())
+    with suppress(OSError, ValueError):
+        name = json.loads(Path(path).read_bytes()).get(JobMetaKey.SUBMITTER_NAME.value)
+        return analyst_name(name) if isinstance(name, str) else None
+    return None
 
 
 def _alive(topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:

@@ -24,6 +24,25 @@ from unpooled.toml_file import check_name, read_toml
 Role = Literal["coordinator", "center", "analyst"]
 
 
+_PLACE = "@unpooled.local"
+
+
+def user_name(analyst: str) -> str:
+    """The engine wants a mail address for a user."""
+    return f"{analyst}{_PLACE}"
+
+
+def analyst_name(user: str) -> str:
+    """The analyst whose name the engine has.
+
+    Examples
+    --------
+    >>> analyst_name(user_name("anna"))
+    'anna'
+    """
+    return user.removesuffix(_PLACE)
+
+
 class Address(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where the coordinator can be reached."""
 

@@ -32,7 +32,7 @@ _KEEPING = {
     **_ASKING,
     "list_jobs": "any",
     "get_job_meta": "any",
-    "app_command": "any",
+    "app_command": "n:submitter",  # so whose job it is says who asks
     "abort_job": "n:submitter",
 }
 _LOGS = (  # the engine builds them in every job; log streaming itself is off

@@ -15,17 +15,13 @@ from unpooled.federation.network.kits import (
     Role,
     describe_kit,
     read_federation,
+    user_name,
 )
 from unpooled.federation.network.lockdown import ANALYST, analyst_files, center_files, write_files
 
 COORDINATOR = "coordinator"  # the name in its certificate, whatever its address is
 _ORGANISATION = "unpooled"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
-
-def user_name(analyst: str) -> str:
-    """The engine wants a mail address for a user."""
-    return f"{analyst}@unpooled.local"
 
 
 def make_kits(path: str | Path, out: str | Path | None = None) -> list[Path]:

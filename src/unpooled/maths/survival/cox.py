@@ -1,4 +1,4 @@
-"""The hazard ratio of two arms by Cox's partial likelihood, ties as Efron does, by strata.
+"""Hazard ratios by Cox's partial likelihood: of two arms, or of groups with a design; by strata.
 
 References
 ----------
@@ -13,18 +13,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpooled.maths.arrays import FloatArray
+from unpooled.maths.arrays import BoolArray, FloatArray
 from unpooled.maths.ranks.effect import Heterogeneity, Interval
 from unpooled.maths.ranks.mann_whitney import log_chi2_survival
-from unpooled.maths.survival.follow_up import FollowUp, event_times, strata
+from unpooled.maths.survival.follow_up import (
+    FollowUp,
+    draw_covariance,
+    draw_sums,
+    event_times,
+    strata,
+)
 
 _FAR = 15.0  # a log hazard ratio beyond this has no maximum: all events are on one side
-_STEPS = 60
+_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class HazardRatio:
-    """The hazard of y over that of x, by its logarithm and the standard error of that."""
+    """A ratio of hazards, by its logarithm and the standard error of that."""
 
     log: float
     error: float
@@ -54,51 +60,113 @@ def hazard_ratio(x: FollowUp, y: FollowUp, stratified: bool = False) -> HazardRa
     >>> round(found.log, 4), round(found.error, 4)
     (-0.9149, 0.9283)
     """
-    sides = [part for _, part in strata([x, y])] if stratified else [[x, y]]
-    terms = [_terms(a, b) for a, b in sides if a is not None and b is not None]
-    if not terms:
-        return None
-    risk_x, risk_y, weight, events_y = zip(*terms, strict=True)
-    return _maximum(
-        np.concatenate(risk_x), np.concatenate(risk_y), np.concatenate(weight), sum(events_y)
-    )
+    return proportional_hazards([x, y], np.array([[0.0], [1.0]]), stratified)[0]
 
 
-def _terms(x: FollowUp, y: FollowUp) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """A row per tied event: who is at risk in either arm, by Efron [2]_, and the event's weight.
+def proportional_hazards(
+    groups: Sequence[FollowUp], design: FloatArray, stratified: bool = False
+) -> list[HazardRatio | None]:
+    """Cox's model of groups of people who are alike; `design` has a row per group [1]_.
 
-    Of m tied events the l-th sees the tied ones at risk with weight 1 − l/m.
+    A hazard ratio per column; None where the data do not bound it, or other columns say the same.
+    Ties are Efron's. Statuses that are estimates widen the errors: see `statuses`.
+
+    Examples
+    --------
+    >>> arm = FollowUp.of(np.arange(1.0, 9.0), np.ones(8))
+    >>> slow = FollowUp.of(2 * np.arange(1.0, 9.0), np.ones(8))
+    >>> [round(ratio.log, 2) for ratio in proportional_hazards([arm, slow], np.eye(2)[:, 1:])]
+    [-1.38]
     """
-    times = event_times([x, y])
-    own_x, own_y = x.events_at(times), y.events_at(times)
-    events = own_x + own_y
+    sides = [part for _, part in strata(groups)] if stratified else [list(groups)]
+    terms = [_terms(side) for side in sides if sum(arm is not None for arm in side) > 1]
+    if not terms:
+        return [None] * design.shape[1]
+    risk, weight, events = (np.concatenate(part) for part in zip(*terms, strict=True))
+    usable = _independent(risk, design)
+    fitted = _maximum(risk, weight, events.sum(axis=0), design[:, usable])
+    if fitted is None:
+        return [None] * design.shape[1]
+    beta, covariance = fitted
+    moved = np.asarray(sum(_score_draws(side, design[:, usable], beta) for side in sides))
+    covariance = covariance + covariance @ draw_covariance(moved) @ covariance
+    ratios = iter(zip(beta, np.sqrt(np.diag(covariance)), strict=True))
+    found = [HazardRatio(*map(float, next(ratios))) if use else None for use in usable]
+    return [None if ratio is None or abs(ratio.log) > _FAR else ratio for ratio in found]
+
+
+def _terms(arms: Sequence[FollowUp | None]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A row per tied event: who is at risk in each group, by Efron [2]_, and the event's weight.
+
+    Of m tied events the l-th sees the tied ones at risk with weight 1 − l/m. Also each group's
+    events, a row.
+    """
+    times = event_times([arm for arm in arms if arm is not None])
+    nobody = np.zeros(len(times))
+    had = np.column_stack([nobody if arm is None else arm.events_at(times) for arm in arms])
+    at_risk = np.column_stack([nobody if arm is None else arm.at_risk(times) for arm in arms])
+    events = had.sum(axis=1)
     tied = np.ceil(events - 1e-9).astype(np.int64)
     row = np.repeat(np.arange(len(times)), tied)
     step = np.arange(len(row)) - np.repeat(np.cumsum(tied) - tied, tied)
-    gone = step / tied[row]
-    risk_x = x.at_risk(times)[row] - gone * own_x[row]
-    risk_y = y.at_risk(times)[row] - gone * own_y[row]
-    return risk_x, risk_y, (events / np.maximum(tied, 1))[row], float(own_y.sum())
+    risk = at_risk[row] - (step / tied[row])[:, None] * had[row]
+    return risk, (events / np.maximum(tied, 1))[row], had.sum(axis=0)[None]
+
+
+def _independent(risk: FloatArray, design: FloatArray) -> BoolArray:
+    """The columns that vary among people at risk, and not as those before them do."""
+    share = risk / risk.sum(axis=1, keepdims=True)
+    centred = share @ design
+    spread = np.einsum("tg,gi,gj->ij", share, design, design) - centred.T @ centred
+    usable = np.zeros(design.shape[1], dtype=np.bool_)
+    for column in range(design.shape[1]):
+        usable[column] = True
+        part = spread[np.ix_(usable, usable)]
+        usable[column] = bool(np.linalg.eigvalsh(part)[0] > 1e-9 * len(risk))
+    return usable
 
 
 def _maximum(
-    risk_x: FloatArray, risk_y: FloatArray, weight: FloatArray, events_y: float
-) -> HazardRatio | None:
-    """Newton's method on β·d_y − Σ w log(r_x + r_y e^β), which is concave."""
-    beta = 0.0
+    risk: FloatArray, weight: FloatArray, events: FloatArray, design: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Newton's method on the concave Σ d·zβ − Σ w log Σ r e^{zβ}: β and its covariance."""
+    beta = np.zeros(design.shape[1])
+    if not len(beta):
+        return None
     for _ in range(_STEPS):
-        share = risk_y / (risk_y + risk_x * math.exp(-beta))
-        slope = events_y - float(weight @ share)
-        information = float(weight @ (share * (1 - share)))
-        if not information > 1e-12:
+        hazard = np.exp(design @ beta - (design @ beta).max())
+        share = risk * hazard
+        share = share / share.sum(axis=1, keepdims=True)
+        mean = share @ design
+        slope = events @ design - weight @ mean
+        second = design.T @ ((weight @ share)[:, None] * design)
+        information = second - mean.T @ (weight[:, None] * mean)
+        if not np.linalg.eigvalsh(information)[0] > 1e-12:
             return None
-        step = slope / information
-        beta += max(-1.0, min(1.0, step))
-        if abs(beta) > _FAR:
+        step = np.linalg.solve(information, slope)
+        beta = beta + np.clip(step, -1.0, 1.0)
+        if np.abs(beta).max() > 2 * _FAR:
             return None
-        if abs(step) < 1e-12:
+        if np.abs(step).max() < 1e-12:
             break
-    return HazardRatio(beta, 1 / math.sqrt(information))
+    return beta, np.linalg.inv(information)
+
+
+def _score_draws(
+    arms: Sequence[FollowUp | None], design: FloatArray, beta: FloatArray
+) -> FloatArray:
+    """How far draws of the slope at β differ from what is expected: a row per column of it."""
+    there = [i for i, arm in enumerate(arms) if arm is not None]
+    groups = [arm for arm in arms if arm is not None]
+    if all(arm.exact for arm in groups):
+        return np.zeros((design.shape[1], 1))
+    hazard = np.exp(design[there] @ beta)
+    weights = []
+    for place, arm in zip(there, groups, strict=True):
+        share = np.column_stack([other.at_risk(arm.times) for other in groups]) * hazard
+        share = share / share.sum(axis=1, keepdims=True)
+        weights.append(design[place] - share @ design[there])
+    return draw_sums(groups, weights)
 
 
 def center_ratios(x: FollowUp, y: FollowUp) -> dict[int, HazardRatio]:

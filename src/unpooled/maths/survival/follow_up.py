@@ -6,7 +6,7 @@ same time, events come before censorings.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,18 +18,26 @@ _ROUNDING = 1e-9  # people: what is left of sums of parts
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """People who leave at ascending times, how many of them with the event, and their center."""
+    """People who leave at ascending times, how many of them with the event, and their center.
+
+    Where statuses are estimates, `drawn` has how far draws of the events differ from `events`: a
+    row per time, a column per draw; no column where all statuses are exact.
+    """
 
     times: FloatArray
     people: FloatArray
     events: FloatArray
     centers: IntArray
+    drawn: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
         for name in ("times", "people", "events"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
-        if not len(self.times) == len(self.people) == len(self.events) == len(self.centers):
-            raise ValueError("times, people, events and centers must be equally long")
+        if not self.drawn.size:
+            object.__setattr__(self, "drawn", np.zeros((len(self.times), 0)))
+        columns = (self.people, self.events, self.centers, self.drawn)
+        if any(len(column) != len(self.times) for column in columns):
+            raise ValueError("times, people, events, centers and drawn must be equally long")
         if not len(self.times):
             raise ValueError("times must hold at least one person, got none")
         if not np.isfinite(self.times).all() or np.any(self.times[1:] < self.times[:-1]):
@@ -46,6 +54,7 @@ class FollowUp:
         events: FloatArray,
         people: FloatArray | None = None,
         centers: IntArray | None = None,
+        drawn: FloatArray | None = None,
     ) -> "FollowUp":
         """In any order; every row one person of one center unless told otherwise.
 
@@ -57,7 +66,8 @@ class FollowUp:
         order = np.argsort(times, kind="stable")
         whole = np.ones(len(times)) if people is None else people
         one = np.zeros(len(times), dtype=np.int64) if centers is None else centers
-        return cls(times[order], whole[order], np.asarray(events)[order], one[order])
+        rest = np.zeros((len(times), 0)) if drawn is None else drawn
+        return cls(times[order], whole[order], np.asarray(events)[order], one[order], rest[order])
 
     @property
     def total(self) -> float:
@@ -74,11 +84,24 @@ class FollowUp:
         if not chosen.any():
             return None
         return FollowUp(
-            self.times[chosen], self.people[chosen], self.events[chosen], self.centers[chosen]
+            self.times[chosen],
+            self.people[chosen],
+            self.events[chosen],
+            self.centers[chosen],
+            self.drawn[chosen],
         )
 
+    @property
+    def exact(self) -> bool:
+        """Whether every status was told."""
+        return not self.drawn.size
+
+    def in_strata(self, codes: IntArray) -> "FollowUp":
+        """The same people, compared within these strata in place of centers."""
+        return replace(self, centers=codes)
+
     def until(self, end: float) -> "FollowUp":
-        """The same people, followed up to `end` at most: who has left by then keeps his event.
+        """The same people, followed up to `end` at most: who has left by then keeps the event.
 
         Examples
         --------
@@ -87,7 +110,8 @@ class FollowUp:
         """
         inside = self.times <= end
         times = np.minimum(self.times, end)
-        return FollowUp(times, self.people, np.where(inside, self.events, 0.0), self.centers)
+        events = np.where(inside, self.events, 0.0)
+        return FollowUp(times, self.people, events, self.centers, self.drawn * inside[:, None])
 
     def at_risk(self, times: FloatArray) -> FloatArray:
         """How many people are still there just before each time."""
@@ -109,13 +133,48 @@ def event_times(arms: Sequence[FollowUp]) -> FloatArray:
 
 
 def stack(arms: Sequence[FollowUp]) -> FollowUp:
-    """The people of several arms as one."""
+    """The people of several arms as one; their draws must be of the same statuses."""
+    draws = max(arm.drawn.shape[1] for arm in arms)
     return FollowUp.of(
         np.concatenate([arm.times for arm in arms]),
         np.concatenate([arm.events for arm in arms]),
         np.concatenate([arm.people for arm in arms]),
         np.concatenate([arm.centers for arm in arms]),
+        np.concatenate([_draws(arm, draws) for arm in arms]),
     )
+
+
+def _draws(arm: FollowUp, draws: int) -> FloatArray:
+    return np.zeros((len(arm.times), draws)) if arm.exact else arm.drawn
+
+
+def draw_sums(arms: Sequence[FollowUp], weights: Sequence[FloatArray]) -> FloatArray:
+    """How far draws of Σ weight · events over all arms differ from what is expected.
+
+    A number per draw; a weight may have several columns, which then are the rows of the answer.
+
+    Examples
+    --------
+    >>> arm = FollowUp(np.arange(2.0), np.ones(2), np.ones(2) / 2, np.zeros(2), np.eye(2) / 2)
+    >>> draw_sums([arm], [np.array([1.0, 3.0])])
+    array([0.5, 1.5])
+    """
+    draws = max(arm.drawn.shape[1] for arm in arms)
+    parts = [w.T @ _draws(arm, draws) for arm, w in zip(arms, weights, strict=True)]
+    return np.asarray(sum(parts))
+
+
+def draw_covariance(sums: FloatArray) -> FloatArray:
+    """The covariance of rows over their draws; 0 without draws.
+
+    Examples
+    --------
+    >>> draw_covariance(np.array([[1.0, -1.0]]))
+    array([[2.]])
+    """
+    if sums.shape[-1] < 2:
+        return np.zeros((len(sums), len(sums)))
+    return np.atleast_2d(np.cov(sums))
 
 
 def strata(arms: Sequence[FollowUp]) -> list[tuple[int, list[FollowUp | None]]]:

@@ -30,6 +30,12 @@ class SurvivalCurve:
     at_risk: FloatArray
     variance: FloatArray  # Greenwood's sum Σ d/(n(n−d)) up to each time
     end: float  # the last time that anybody is followed up
+    drawn: FloatArray  # how far draws of unknown statuses move log S, a row per time
+
+    @property
+    def error(self) -> FloatArray:
+        """The standard error of log S at each time, that of unknown statuses included."""
+        return np.asarray(np.sqrt(self.variance + _variances(self.drawn)))
 
     def at(self, times: FloatArray) -> FloatArray:
         """S at these times.
@@ -62,6 +68,17 @@ class SurvivalCurve:
 
     def restricted_mean(self, until: float) -> tuple[float, float]:
         """The mean time within `until`, and its standard error [4]_."""
+        mean, variance, drawn = self._area(until)
+        return mean, math.sqrt(variance + float(_variances(drawn[None])[0]))
+
+    def restricted_mean_minus(self, other: "SurvivalCurve", until: float) -> tuple[float, float]:
+        """How much longer the mean time within `until` is than another arm's; and its error."""
+        (mean, variance, drawn), (versus, more, against) = (c._area(until) for c in (self, other))
+        moved = drawn - against if len(drawn) == len(against) else np.append(drawn, against)
+        return mean - versus, math.sqrt(variance + more + float(_variances(moved[None])[0]))
+
+    def _area(self, until: float) -> tuple[float, float, FloatArray]:
+        """∫ S up to `until`, its variance, and how far draws of unknown statuses move it."""
         if not until > 0:
             raise ValueError(f"until must be positive, got {until:g}")
         inside = self.times < until
@@ -71,7 +88,13 @@ class SurvivalCurve:
         beyond = np.cumsum(areas[::-1])[::-1][1:]  # ∫ S from each event time to `until`
         terms = np.diff(self.variance[inside], prepend=0.0)
         used = beyond > 0  # where nobody is left, the term is 0 · ∞
-        return float(areas.sum()), math.sqrt(float(beyond[used] ** 2 @ terms[used]))
+        drawn = areas[1:] @ self.drawn[inside]
+        return float(areas.sum()), float(beyond[used] ** 2 @ terms[used]), drawn
+
+
+def _variances(drawn: FloatArray) -> FloatArray:
+    """Of each row over its draws; 0 without draws."""
+    return drawn.var(axis=1, ddof=1) if drawn.shape[1] > 1 else np.zeros(len(drawn))
 
 
 def _step(times: FloatArray, values: FloatArray, wanted: FloatArray) -> FloatArray:
@@ -96,18 +119,56 @@ def kaplan_meier(arm: FollowUp, level: float = 0.95) -> SurvivalCurve:
     survival = np.asarray(np.cumprod(left / at_risk), dtype=np.float64)
     with np.errstate(divide="ignore"):
         variance = np.asarray(np.cumsum(events / (at_risk * left)), dtype=np.float64)
-    low, high = _log_log_band(survival, variance, float(ndtri((1 + level) / 2)))
-    return SurvivalCurve(times, survival, low, high, at_risk, variance, float(arm.times[-1]))
+    drawn = _log_draws(arm, times, left)
+    error = _relative_error(survival, variance, np.cumsum(events), at_risk, _variances(drawn))
+    low, high = _log_log_band(survival, error, float(ndtri((1 + level) / 2)))
+    end = float(arm.times[-1])
+    return SurvivalCurve(times, survival, low, high, at_risk, variance, end, drawn)
+
+
+def _log_draws(arm: FollowUp, times: FloatArray, left: FloatArray) -> FloatArray:
+    """How far draws of events move log S = Σ log(1 − d/n), to first order: −Σ Δd/(n − d)."""
+    if arm.exact or not len(times):
+        return np.zeros((len(times), 0))
+    step = np.searchsorted(times, arm.times)
+    there = step < len(times)
+    rest = left[np.minimum(step, len(times) - 1)]
+    weight = np.where(there & (rest > 0), 1 / np.where(rest > 0, rest, 1.0), 0.0)
+    moved = np.cumsum(-weight[:, None] * arm.drawn, axis=0)
+    return np.asarray(moved[np.searchsorted(arm.times, times, "right") - 1])
+
+
+def _relative_error(
+    survival: FloatArray,
+    variance: FloatArray,
+    events: FloatArray,
+    at_risk: FloatArray,
+    unknown: FloatArray,
+) -> FloatArray:
+    """The standard error of log S over −log S, as if at least one whole event had happened.
+
+    That of d events is near 1/√d. A tenth of an event, which only stands for a chance, would give
+    a band from 0 to 1, as no whole number of events does.
+    """
+    from scipy.special import xlog1py
+
+    part = np.minimum(events, 1.0)
+    log = -np.log(np.where(survival > 0, survival, 0.5))
+    whole = np.maximum(at_risk, 2.0)
+    first = 1 / (whole * (whole - 1)) / xlog1py(1, -1 / whole) ** 2  # one event of all at risk
+    with np.errstate(invalid="ignore"):
+        square = np.where(events < 1 - _NOBODY, first, variance / log**2)
+    return np.asarray(np.sqrt(square + unknown * (part / log) ** 2))
 
 
 def _log_log_band(
-    survival: FloatArray, variance: FloatArray, quantile: float
+    survival: FloatArray, error: FloatArray, quantile: float
 ) -> tuple[FloatArray, FloatArray]:
-    """S^exp(±z·se/log S); where nobody is left it has no width of its own: 0 to the last limit."""
+    """S^exp(±z·error); where nobody is left it has no width of its own: 0 to the last limit."""
     inside = survival > 0
     log = np.log(survival[inside])
     with np.errstate(over="ignore"):
-        factor = np.exp(quantile * np.sqrt(variance[inside]) / -log)
+        factor = np.exp(quantile * error[inside])
     low, high = np.zeros(len(survival)), np.ones(len(survival))
     low[inside], high[inside] = np.exp(log * factor), np.exp(log / factor)
     if not inside.all() and inside.any():

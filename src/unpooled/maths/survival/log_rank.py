@@ -14,7 +14,13 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray, read_only
 from unpooled.maths.ranks.mann_whitney import log_chi2_survival
-from unpooled.maths.survival.follow_up import FollowUp, event_times, strata
+from unpooled.maths.survival.follow_up import (
+    FollowUp,
+    draw_covariance,
+    draw_sums,
+    event_times,
+    strata,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,25 @@ def log_rank(arms: Sequence[FollowUp], stratified: bool = False) -> LogRank:
     sides = [part for _, part in strata(arms)] if stratified else [list(arms)]
     parts = [_observed_expected(side) for side in sides]
     observed, expected, variance = (sum(part) for part in zip(*parts, strict=True))
-    return _test(np.asarray(observed), np.asarray(expected), np.asarray(variance))
+    unknown = draw_covariance(np.asarray(sum(_draws(side) for side in sides)))
+    return _test(np.asarray(observed), np.asarray(expected), np.asarray(variance) + unknown)
+
+
+def _draws(arms: Sequence[FollowUp | None]) -> FloatArray:
+    """How far draws of observed − expected differ, a row per arm: what unknown statuses add."""
+    there = [arm for arm in arms if arm is not None]
+    if all(arm.exact for arm in there):
+        return np.zeros((len(arms), 1))
+    own = [np.array([other is arm for other in arms], dtype=np.float64) for arm in there]
+    weights = [arm_is - _shares(arms, arm.times) for arm_is, arm in zip(own, there, strict=True)]
+    return draw_sums(there, weights)
+
+
+def _shares(arms: Sequence[FollowUp | None], times: FloatArray) -> FloatArray:
+    """Each arm's share of the people at risk, a row per time."""
+    nobody = np.zeros(len(times))
+    at_risk = np.array([nobody if arm is None else arm.at_risk(times) for arm in arms])
+    return np.asarray((at_risk / at_risk.sum(axis=0)).T)
 
 
 def _observed_expected(

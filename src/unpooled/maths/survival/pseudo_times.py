@@ -9,14 +9,14 @@ References
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.density.placing import Placed, place
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.density.placing import place
 from unpooled.maths.lattice.cell_moments import units
 from unpooled.maths.lattice.lattice import (
     WHOLE,
@@ -25,85 +25,22 @@ from unpooled.maths.lattice.lattice import (
     nearest_multiples,
     one_value,
 )
-from unpooled.maths.survival.follow_up import FollowUp
+from unpooled.maths.survival.follow_up import FollowUp, stack
+from unpooled.maths.survival.statuses import BlockPeople, Statuses, expected_statuses
 
 Below = Literal["events", "censored", "both"]
 """Which status had fewer than K people, so that none was told."""
 
-NEAREST = 40  # people of known status: fewer are noisy, more are far away in time
-
-
-def event_shares(
-    times: FloatArray, known: FloatArray, events: FloatArray, below: Below, k: int
-) -> FloatArray:
-    """The chance of the event for each of these times, from ascending known times.
-
-    Examples
-    --------
-    >>> known, events = np.arange(80.0), np.arange(80) % 2
-    >>> shares = event_shares(np.arange(30.0), known, events, "events", 10)
-    >>> bool(1 <= shares.sum() < 10)
-    True
-    """
-    local = _local_shares(times, known, events)
-    return _shifted(local, _expected(local, below, k))
-
-
-def _local_shares(times: FloatArray, known: FloatArray, events: FloatArray) -> FloatArray:
-    """Shares among the nearest, drawn to ½ by one person so that none is 0 or 1."""
-    if not len(known):
-        raise ValueError("known must hold at least one person, got none")
-    near = min(NEAREST, len(known))
-    reached = np.concatenate(([0.0], np.cumsum(events)))
-    first = np.clip(np.searchsorted(known, times) - near, 0, len(known) - near)
-    for _ in range(near):  # move the window on while that brings it nearer
-        beyond = np.minimum(first + near, len(known) - 1)
-        nearer = (first + near < len(known)) & (known[beyond] - times < times - known[first])
-        if not nearer.any():
-            break
-        first = first + nearer
-    return (reached[first + near] - reached[first] + 0.5) / (near + 1)
-
-
-def _expected(shares: FloatArray, below: Below, k: int) -> float:
-    """The mean number of events, given that 1..K−1 people have (or lack) the event."""
-    n = len(shares)
-    if below == "censored":
-        return n - _expected(1 - shares, "events", k)
-    most = min(k - 1, n - 1)
-    least = max(1, n - k + 1) if below == "both" else 1
-    chance = np.zeros(most + 1)
-    chance[0] = 1.0
-    for share in shares:  # the first terms of the Poisson-binomial distribution
-        chance[1:] = chance[1:] * (1 - share) + chance[:-1] * share
-        chance[0] *= 1 - share
-    possible = chance[least:]
-    if not possible.sum() > 0:
-        return float(most)
-    return float(possible @ np.arange(least, most + 1) / possible.sum())
-
-
-def _shifted(shares: FloatArray, total: float) -> FloatArray:
-    """The same shares moved on the logit scale, so that they add up to `total`."""
-    logit = np.log(shares / (1 - shares))
-    low, high = -50.0, 50.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if np.sum(1 / (1 + np.exp(-logit - middle))) < total:
-            low = middle
-        else:
-            high = middle
-    return np.asarray(1 / (1 + np.exp(-logit - (low + high) / 2)))
-
-
 Tables = tuple[LatticeTable, ...]
+Times = tuple[FloatArray, FloatArray]  # and how many people each stands for
 
 
 @dataclass(frozen=True, slots=True)
 class ArmTables:
     """What one center tells of one arm: both statuses, or one table of all and which was below K.
 
-    The tables of a status speak for different people each; mostly there is one.
+    The tables of a status speak for different people each; mostly there is one. A status below K
+    has `least` people or more: 0 where it may not be told that nobody has it.
     """
 
     k: int
@@ -111,6 +48,7 @@ class ArmTables:
     censored: Tables = ()
     either: Tables = ()
     below: Below | None = None
+    least: int = 1
 
     def __post_init__(self) -> None:
         if bool(self.either) == bool(self.events or self.censored):
@@ -129,10 +67,10 @@ class ArmTables:
         return sum(table.people for table in self.tables)
 
 
-def known_share(arm: Mapping[int, ArmTables]) -> float:
+def known_share(arm: Iterable[ArmTables]) -> float:
     """The share of an arm's people whose status was released."""
-    known = sum(tables.people for tables in arm.values() if tables.below is None)
-    return known / sum(tables.people for tables in arm.values())
+    parts = [(tables.people, tables.below is None) for tables in arm]
+    return sum(people for people, told in parts if told) / sum(people for people, _ in parts)
 
 
 def known_until(arm: Iterable[ArmTables], lattice: Lattice) -> float:
@@ -176,6 +114,15 @@ def _told_until(table: LatticeTable, low: float, lattice: Lattice) -> float:
     return low + above + least**2 / above if above > 0 else low
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The people of a center who are alike in all groupings, and what it tells of them."""
+
+    center: int
+    groups: tuple[str, ...]  # the arm first
+    tables: ArmTables
+
+
 def pseudo_times(arm: Mapping[int, ArmTables], lattice: Lattice) -> FollowUp:
     """The follow-up of one arm, from the tables of its centers by their numbers.
 
@@ -187,42 +134,75 @@ def pseudo_times(arm: Mapping[int, ArmTables], lattice: Lattice) -> FollowUp:
     >>> arm.total, arm.event_total, arm.centers[0]
     (20.0, 10.0, np.int64(7))
     """
-    events, at_events = _placed({c: t.events for c, t in arm.items()}, lattice)
-    censored, at_censored = _placed({c: t.censored for c, t in arm.items()}, lattice)
-    times = np.concatenate((events.values, censored.values))
-    people = np.concatenate((events.weights, censored.weights))
-    had = np.concatenate((events.weights, np.zeros(len(censored.values))))
-    centers = np.concatenate((at_events, at_censored))
-    order = np.argsort(times, kind="stable")
-    known = times[order], (had / people)[order]
-    parts = [(times, people, had, centers)]
-    for center, tables in arm.items():
-        if tables.below is not None:
-            parts.append(_of_unknown_status(center, tables, tables.below, known, lattice))
-    times, people, had, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return FollowUp.of(times, had, people, codes)
+    blocks = [Block(center, ("",), tables) for center, tables in arm.items()]
+    return stack(reconstruct(blocks, lattice))
 
 
-def _of_unknown_status(
-    center: int,
-    tables: ArmTables,
-    below: Below,
-    known: tuple[FloatArray, FloatArray],
-    lattice: Lattice,
-) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
-    placed, centers = _placed({center: tables.either}, lattice)
-    shares = event_shares(placed.values, *known, below, tables.k)
-    return placed.values, placed.weights, placed.weights * shares, centers
+def reconstruct(blocks: Sequence[Block], lattice: Lattice) -> list[FollowUp]:
+    """The follow-up of each block, with expected statuses where a block tells none.
+
+    What is expected depends on all blocks of all arms, and so do the draws: blocks that are
+    compared belong into one call.
+    """
+    events = _placed([b.tables.events for b in blocks], lattice)
+    censored = _placed([b.tables.censored for b in blocks], lattice)
+    either = _placed([b.tables.either for b in blocks], lattice)
+    people = [
+        _people(block, *parts)
+        for block, *parts in zip(blocks, events, censored, either, strict=True)
+    ]
+    statuses = expected_statuses(people, lattice.upper)
+    return [_follow_up(own, statuses.get(i)) for i, own in enumerate(people)]
 
 
-def _placed(tables: Mapping[int, Tables], lattice: Lattice) -> tuple[Placed, IntArray]:
-    """People of these tables, and the number of each one's center."""
-    code = np.array([c for c, own in tables.items() for _ in own], dtype=np.int64)
-    flat = [table for own in tables.values() for table in own]
+def _people(block: Block, events: Times, censored: Times, either: Times) -> BlockPeople:
+    tables = block.tables
+    if tables.below is not None:
+        least, most = event_range(tables)
+        return BlockPeople(block.center, block.groups, *either, None, least, most)
+    times, people = (np.concatenate(part) for part in zip(events, censored, strict=True))
+    had = np.concatenate((events[1], np.zeros(len(censored[1]))))
+    return BlockPeople(block.center, block.groups, times, people, had)
+
+
+def event_range(tables: ArmTables) -> tuple[int, int]:
+    """The fewest and the most events that people of unknown status can have.
+
+    Examples
+    --------
+    >>> some = ArmTables(10, either=(LatticeTable([], [30], [5.0], [2.0]),), below="censored")
+    >>> event_range(some)
+    (21, 29)
+    """
+    n, few, least = tables.people, tables.k - 1, tables.least
+    most = {"events": min(few, n - tables.k), "both": min(few, n - least)}.get(
+        tables.below or "", n - least
+    )
+    fewest = {"censored": max(n - few, tables.k), "both": max(least, n - few)}.get(
+        tables.below or "", least
+    )
+    return fewest, most
+
+
+def _follow_up(own: BlockPeople, statuses: Statuses | None) -> FollowUp:
+    centers = np.full(len(own.times), own.center)
+    if statuses is None:
+        assert own.events is not None  # only who has no status is estimated
+        return FollowUp.of(own.times, own.events, own.people, centers)
+    return FollowUp.of(own.times, statuses.events, own.people, centers, statuses.drawn)
+
+
+def _placed(tables: Sequence[Tables], lattice: Lattice) -> list[Times]:
+    """The times of each block's people, and how many each stands for."""
+    code = np.array([i for i, own in enumerate(tables) for _ in own], dtype=np.int64)
+    flat = [table for own in tables for table in own]
     if not flat:
-        none = np.empty(0)
-        return Placed(none, none, code, none.astype(np.bool_)), code
+        return [(np.empty(0), np.empty(0)) for _ in tables]
     placed = place(flat, lattice, refilled=False)
     if lattice.resolution is not None:
         placed = placed.on_grid(lattice.resolution)
-    return placed, code[placed.centers]
+    block = code[placed.centers]
+    order = np.argsort(block, kind="stable")
+    ends = np.searchsorted(block[order], np.arange(1, len(tables)))
+    times, weights = (np.split(part[order], ends) for part in (placed.values, placed.weights))
+    return list(zip(times, weights, strict=True))

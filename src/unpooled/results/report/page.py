@@ -108,6 +108,14 @@ def check_chart_file(path: str | Path) -> Path:
     return file
 
 
+def check_csv_file(path: str | Path) -> Path:
+    """The file of a table; its name must say what it is."""
+    file = Path(path)
+    if file.suffix.lower() != ".csv":
+        raise InputError(f"a table's file must end in .csv, got {str(path)!r}")
+    return file
+
+
 def write(path: str | Path, markup: str) -> Path:
     """Write a page to a file."""
     file = check_page_file(path)
