@@ -225,8 +225,8 @@ class Cohort:
             return
         coded = f"SELECT unit, CAST(CASE g {codes} END AS INTEGER) AS code FROM ({chosen})"
         if self.rows.several:
-            found = f"SELECT unit, code FROM ({coded}) WHERE code IS NOT NULL"
-            for batch in source.batches(found, (*names, *parameters)):
+            numbered = f"SELECT unit, code FROM ({coded}) WHERE code IS NOT NULL"
+            for batch in source.batches(numbered, (*names, *parameters)):
                 for code, members in enumerate(self.groups.values()):
                     members[batch["unit"][batch["code"] == code]] = True
             return
@@ -269,8 +269,8 @@ class Cohort:
         """Answer for these people in place of a group's own."""
         self.groups[group] = people
         self._values = self._status = None
-        for found in (self._sorted, self._counted, self._cells):
-            found.pop(group, None)
+        for kept in (self._sorted, self._counted, self._cells):
+            kept.pop(group, None)
 
     def members(self, group: str) -> BoolArray:
         """Who belongs to a group, by words alone."""
@@ -298,9 +298,9 @@ class Cohort:
     def values(self, group: str) -> FloatArray:
         """The sorted values of a group."""
         if group not in self._sorted:
-            own = big_arrays.chosen(self.value(), self.counted(group))
-            big_arrays.sort(own)
-            self._sorted[group] = own
+            values = big_arrays.chosen(self.value(), self.counted(group))
+            big_arrays.sort(values)
+            self._sorted[group] = values
         return self._sorted[group]
 
     def value(self) -> FloatArray:
@@ -319,8 +319,8 @@ class Cohort:
         """
         if group not in self._cells or self._cells[group][0] != edges:
             inner = np.array(edges, dtype=np.float64)
-            own = big_arrays.chosen(self.value(), self.counted(group))
-            cell = big_arrays.mapped(np.int32, lambda some: _cells(some, inner), own)
+            values = big_arrays.chosen(self.value(), self.counted(group))
+            cell = big_arrays.mapped(np.int32, lambda some: _cells(some, inner), values)
             self._cells[group] = edges, cell
         return self._cells[group][1]
 

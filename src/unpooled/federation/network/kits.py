@@ -129,7 +129,7 @@ def find_analyst_kit(path: str | Path) -> Path:
 def describe_kit(kit: Path, name: str, role: Role, federation: FederationFile, file: Path) -> None:
     """Say in the kit whose it is, and what its holder needs besides the keys."""
     where = federation.coordinator
-    told = Kit(
+    described = Kit(
         federation=federation.name,
         role=role,
         name=name,
@@ -137,7 +137,7 @@ def describe_kit(kit: Path, name: str, role: Role, federation: FederationFile, f
         port=where.port,
         centers=federation.centers,
     )
-    (kit / "kit.toml").write_bytes(_toml(told))
+    (kit / "kit.toml").write_bytes(_toml(described))
     if role == "analyst":
         (kit / "federation.toml").write_bytes(file.read_bytes())
     if role == "center":
