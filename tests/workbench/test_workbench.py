@@ -177,7 +177,7 @@ HOSTILE = ["<script>alert(1)</script>", "a\"b'c", "גיל החולה", "x" * 200
 
 def test_names_are_shown_and_never_run(tmp_path: Path) -> None:
     """In columns, levels and centers; in pages, pictures, code and errors."""
-    files = {}
+    files: dict[str, Path] = {}
     for center in ("<b>Bern</b>", 'Ha"ifa'):
         files[center] = tmp_path / f"{len(files)}.csv"
         with files[center].open("w", newline="") as file:
