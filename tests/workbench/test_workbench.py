@@ -3,6 +3,7 @@
 import csv
 import re
 import shlex
+import time
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -49,10 +50,15 @@ def researcher(server: Server, request: pytest.FixtureRequest) -> Browser:
 
 
 def follow(researcher: Browser, path: str, **fields: Any) -> tuple[str, str]:
-    """Send a form, and read the page it leads to."""
+    """Send a form, and read the page it leads to, when the centers have answered."""
     reply = researcher.post(path, **fields)
     assert reply.status == 303, reply.text
-    return reply.headers["location"], unescape(researcher.get(reply.headers["location"]).text)
+    page = researcher.get(reply.headers["location"]).text
+    until = time.monotonic() + 60
+    while 'data-state="asking"' in page and time.monotonic() < until:
+        time.sleep(0.1)
+        page = researcher.get(reply.headers["location"]).text
+    return reply.headers["location"], unescape(page)
 
 
 @pytest.mark.browser
