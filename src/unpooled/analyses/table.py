@@ -55,7 +55,7 @@ def lacking_note(people: Mapping[str, Mapping[str, int]], groups: Sequence[str])
 
 
 def table_note(table: TableResult, share: float) -> str | None:
-    """What to know about a test of the table; `told` is the share of the ranks' variance."""
+    """What to know about a test of the table; `share` is that of the ranks' variance."""
     lacking = lacking_note(table.people, table.groups)
     if lacking or share >= PLAINLY:
         return lacking

@@ -244,7 +244,7 @@ def cochran_armitage(
     Examples
     --------
     >>> cochran_armitage([[20, 10, 5], [10, 10, 15]])
-    TestResult(method='cochran-armitage', statistic=2.86..., log_p=-5.49..., note=None)
+    TestResult(method='cochran-armitage', statistic=2.86..., log_p=-5.49..., note=None, df=None)
     """
     table = check_table(counts)
     if len(table) != 2:

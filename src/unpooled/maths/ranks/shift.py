@@ -201,7 +201,7 @@ class _Bins:
         return cls(grid, edges, np.clip(bins, 0, len(edges) - 2))
 
     def filled(self, reached: FloatArray, shape: FloatArray) -> FloatArray:
-        """The distribution that is `told` at the edges and has this shape inside the bins."""
+        """The distribution that is `reached` at the edges and has this shape inside the bins."""
         at = np.interp(self.edges, self.grid, shape)
         width, share = np.diff(at), np.diff(reached)
         rate = np.divide(share, width, out=np.zeros(len(share)), where=width > 1e-15)
