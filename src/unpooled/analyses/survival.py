@@ -1,9 +1,10 @@
 """Survival: what a center tells of an arm, and how the coordinator asks for it."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,20 @@ from unpooled.analyses.request import Request, check_answered, group_label, in_o
 from unpooled.center.data.variables import Variable
 from unpooled.center.questions import (
     EVERYBODY,
+    MISSING_LEVEL,
+    OTHER,
     CellTable,
     FollowUpQuestion,
+    Grouping,
     GroupStatuses,
     Moments,
     Reason,
     Refusal,
     SurvivalQuestion,
     SurvivalTables,
+    block_levels,
 )
-from unpooled.errors import InputError
+from unpooled.errors import InputError, unknown
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, nice_number
 from unpooled.maths.moments import MeanSD
 from unpooled.maths.ranks.effect import Interval
@@ -44,6 +49,7 @@ from unpooled.maths.survival.pseudo_times import (
     reconstruct,
 )
 from unpooled.results.refusals import center_refusals
+from unpooled.results.report.text import people_text
 from unpooled.results.survival import (
     AdjustedRatio,
     Arm,
@@ -141,6 +147,9 @@ class OutcomeTables:
     refusals: tuple[tuple[str, Refusal], ...] = ()
     rounds: int = 0
     added: str | None = None  # the grouping whose arms were added up
+    stratum: tuple[int, ...] = ()  # of each block; empty: its center
+    left_out: tuple["LeftOut", ...] = ()
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as declared, in order
 
     def of_arm(self, arm: str, number: int | None = None) -> list[Block]:
         """The blocks of an arm, of all centers or of one."""
@@ -195,6 +204,17 @@ def ask_arms(
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """People whose level of a grouping a center does not tell by itself, or who have none."""
+
+    grouping: str
+    center: str
+    levels: tuple[str, ...]  # that are told together
+    people: int
+    adjusted_only: bool = False  # left out of the adjusted hazard ratios alone
+
+
+@dataclass(frozen=True, slots=True)
 class OutcomeAnswer:
     """A center's tables, its K, and what each of its labels means: the arm, strata, covariates.
 
@@ -233,6 +253,204 @@ def read_blocks(
         _follow_up_lattice(facts.scale, facts.resolution, horizon, declared),
         unreadable,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAnswer:
+    """What a center tells of an outcome by blocks; a joint center is one like any other."""
+
+    center: str
+    k: int
+    tables: SurvivalTables
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """How blocks are put together: in which arms, of whom, within what, adjusted for what.
+
+    `where` has for a grouping the levels whose people are looked at.
+    """
+
+    by: str | None = None
+    groups: tuple[str, ...] | None = None
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    strata: tuple[str, ...] = ()
+    covariates: tuple[str, ...] = ()
+
+    def check(self, groupings: Sequence[Grouping]) -> None:
+        """Raise where a name is no grouping of these blocks, or stands for two things."""
+        names = [grouping.name for grouping in groupings]
+        roles = {
+            "by": () if self.by is None else (self.by,),
+            "where": tuple(self.where),
+            "strata": self.strata,
+            "covariates": self.covariates,
+        }
+        for role, meant in roles.items():
+            for name in meant:
+                if name not in names:
+                    raise InputError(f"{role}: {unknown('grouping', name, names)}")
+        within = [*roles["by"], *self.strata, *self.covariates]
+        twice = next((name for name in within if within.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"by, strata and covariates must differ, got {twice!r} twice")
+        if self.by is None and (self.groups is not None or self.strata or self.covariates):
+            raise InputError("groups, strata and covariates need by, the arms to compare")
+        for grouping in groupings:
+            wanted = self.where.get(grouping.name, ())
+            if grouping.name == self.by:
+                wanted = (*wanted, *(self.groups or ()))
+            for level in wanted if grouping.names else ():
+                if level not in (*grouping.names, OTHER, MISSING_LEVEL):
+                    raise InputError(f"{grouping.name}: {unknown('level', level, grouping.names)}")
+
+
+def outcome_of_blocks(
+    question: SurvivalQuestion,
+    answers: Sequence[BlockAnswer],
+    view: BlockView,
+    declared: Variable = Variable(),  # noqa: B008 (frozen)
+    refusals: Sequence[tuple[str, Refusal]] = (),
+) -> OutcomeTables:
+    """An outcome told by blocks, put together by arms; asks nobody.
+
+    Levels that a center tells together stay together: as strata they are one stratum there; as an
+    arm, a condition or a covariate their people are left out, and the result says so.
+    """
+    groupings = question.blocks or ()
+    view.check(groupings)
+    left_out: list[LeftOut] = []
+    meanings = [_meanings(answer, groupings, view, left_out) for answer in answers]
+    blocks, lattice, unreadable = read_blocks(
+        [
+            OutcomeAnswer(number, answer.k, answer.tables, {g: m.groups for g, m in meant.items()})
+            for number, (answer, meant) in enumerate(zip(answers, meanings, strict=True))
+        ],
+        declared,
+        question.horizon,
+    )
+    centers = tuple(answer.center for answer in answers)
+    bad = [(centers[i], Refusal(reason=Reason.UNREADABLE_ANSWER)) for i in unreadable]
+    if not blocks or lattice is None:
+        if left_out:
+            raise InputError(f"nobody is left: {'; '.join(_told_together(left_out))}")
+        if bad or refusals:
+            refuse([*refusals, *bad])
+        raise InputError("no center has people whom this describes. Hint: look at by and where")
+    there = {block.groups[0] for block in blocks}
+    arms = (EVERYBODY,) if view.by is None else _arms(view, groupings, there)
+    missing = [arm for arm in arms if arm not in there]
+    if missing:
+        raise InputError(
+            f"groups: no center tells {', '.join(map(repr, missing))} of {view.by!r} by itself. "
+            f"There are: {', '.join(in_order(there))}"
+        )
+    readable = [m for i, m in enumerate(meanings) if i not in unreadable]
+    return OutcomeTables(
+        question.variable,
+        question.event,
+        view.by,
+        tuple(arms),
+        tuple(blocks),
+        centers,
+        lattice,
+        question.horizon,
+        event_is=question.event_is,
+        where=_condition(view.where),
+        strata=view.strata,
+        covariates=view.covariates,
+        refusals=(*refusals, *bad),
+        stratum=_stratum_codes([m for meant in readable for m in meant.values()]),
+        left_out=tuple(left_out),
+        levels={grouping.name: grouping.names for grouping in groupings},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What a block stands for: its groups, and the cells of strata that it reaches into."""
+
+    groups: tuple[str, ...]
+    cells: frozenset[tuple[str, ...]]  # the center, then a level of each stratifying grouping
+
+
+def _meanings(
+    answer: BlockAnswer,
+    groupings: Sequence[Grouping],
+    view: BlockView,
+    left_out: list[LeftOut],
+) -> dict[str, _Meaning]:
+    """What each block of a center stands for, of those that are looked at."""
+    place = {grouping.name: i for i, grouping in enumerate(groupings)}
+    meant = {}
+    for group in answer.tables.groups:
+        levels = block_levels(group.group)
+        if len(levels) != len(groupings):
+            raise InputError(f"{answer.center}: {group.group!r} is no block of this protocol")
+        of = {name: levels[i] for name, i in place.items()}
+        people = sum(sum(table.counts) for _, table in group.tables())
+        wanted = dict(view.where)
+        if view.by is not None and view.groups is not None:
+            both = set(view.groups).intersection(wanted.get(view.by, view.groups))
+            wanted[view.by] = tuple(both)
+        if any(not set(of[name]) & set(some) for name, some in wanted.items()):
+            continue  # nobody of the block is looked at
+        whole = {name: len(of[name]) == 1 or set(of[name]) <= set(wanted[name]) for name in wanted}
+        if view.by is not None:
+            if view.groups is None and set(of[view.by]) <= {OTHER, MISSING_LEVEL}:
+                continue
+            whole[view.by] = len(of[view.by]) == 1
+        mixed = next((name for name, alone in whole.items() if not alone), None)
+        if mixed is not None:
+            left_out.append(LeftOut(mixed, answer.center, of[mixed], people))
+            continue
+        left_out += [
+            LeftOut(name, answer.center, of[name], people, True)
+            for name in view.covariates
+            if _unclear(of[name])
+        ]
+        arm = EVERYBODY if view.by is None else of[view.by][0]
+        more = (_TOGETHER.join(of[name]) for name in (*view.strata, *view.covariates))
+        cells = product([answer.center], *(of[name] for name in view.strata))
+        meant[group.group] = _Meaning((arm, *more), frozenset(cells))
+    return meant
+
+
+_TOGETHER = " or "  # between levels that are told together
+
+
+def _unclear(levels: Sequence[str]) -> bool:
+    """Whether a model cannot say which level of a covariate people have."""
+    return len(levels) > 1 or levels[0] == MISSING_LEVEL
+
+
+def _arms(view: BlockView, groupings: Sequence[Grouping], there: set[str]) -> tuple[str, ...]:
+    """In the order asked for, or else as declared, or else by name."""
+    if view.groups is not None:
+        return view.groups
+    declared = next(grouping.names for grouping in groupings if grouping.name == view.by)
+    return tuple(_as_declared(there, declared))
+
+
+def _as_declared(there: Iterable[str], declared: Sequence[str]) -> list[str]:
+    """Levels in their order; those that nobody declared come last."""
+    some = set(there)
+    return [*(name for name in declared if name in some), *in_order(some.difference(declared))]
+
+
+def _condition(where: Mapping[str, tuple[str, ...]]) -> str | None:
+    """In words."""
+    return "; ".join(f"{name}: {', '.join(levels)}" for name, levels in where.items()) or None
+
+
+def _stratum_codes(blocks: Sequence[_Meaning]) -> tuple[int, ...]:
+    """Blocks that share a cell of strata are in one stratum, and so are those that these share."""
+    stratum: dict[tuple[str, ...], int] = {}
+    for number, block in enumerate(blocks):
+        joined = {stratum[cell] for cell in block.cells if cell in stratum}
+        stratum.update(dict.fromkeys(block.cells, number))
+        stratum.update({cell: number for cell, code in stratum.items() if code in joined})
+    return tuple(stratum[next(iter(block.cells))] for block in blocks)
 
 
 def _known_horizon(
@@ -324,6 +542,20 @@ def run_survival(
 ) -> SurvivalResult:
     """Ask for the arms and combine what the centers tell of them."""
     return combine_survival(ask_arms(conversation, asked, declared), asked.at)
+
+
+def survival_of_blocks(
+    question: SurvivalQuestion,
+    answers: Sequence[BlockAnswer],
+    view: BlockView,
+    *,
+    declared: Variable = Variable(),  # noqa: B008 (frozen)
+    at: Sequence[float] = (),
+    refusals: Sequence[tuple[str, Refusal]] = (),
+) -> SurvivalResult:
+    """Curves, tests and hazard ratios of an outcome that was told by blocks; asks nobody."""
+    times = checked_times(at, question.horizon)
+    return combine_survival(outcome_of_blocks(question, answers, view, declared, refusals), times)
 
 
 def combine_survival(outcome: OutcomeTables, at: Sequence[float] = ()) -> SurvivalResult:
@@ -426,12 +658,10 @@ def _mean_differences(arms: Sequence[Arm], until: float | None) -> tuple[MeanDif
 
 def _in_strata(followed: Sequence[FollowUp], outcome: OutcomeTables) -> list[FollowUp]:
     """The people of each block, marked by center and further strata."""
-    places = range(1, 1 + len(outcome.strata))
-    keys = [(b.center, *(b.groups[i] for i in places)) for b in outcome.blocks]
-    codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
+    codes = outcome.stratum or [block.center for block in outcome.blocks]
     return [
-        people.in_strata(np.full(len(people.times), codes[key]))
-        for people, key in zip(followed, keys, strict=True)
+        people.in_strata(np.full(len(people.times), code))
+        for people, code in zip(followed, codes, strict=True)
     ]
 
 
@@ -469,11 +699,19 @@ def _adjusted(marked: Sequence[FollowUp], outcome: OutcomeTables) -> tuple[Adjus
     places = (0, *range(1 + len(outcome.strata), 1 + len(outcome.strata) + len(outcome.covariates)))
     names = (outcome.by or "", *outcome.covariates)
     alike: dict[tuple[str, ...], list[FollowUp]] = {}
+    together = {
+        (out.center, out.grouping, _TOGETHER.join(out.levels))
+        for out in outcome.left_out
+        if out.adjusted_only
+    }
     for people, block in zip(marked, outcome.blocks, strict=True):
-        if block.groups[0] in outcome.arms:
+        levels = zip(names[1:], (block.groups[i] for i in places[1:]), strict=True)
+        unclear = any((outcome.centers[block.center], *level) in together for level in levels)
+        if block.groups[0] in outcome.arms and not unclear:
             alike.setdefault(tuple(block.groups[i] for i in places), []).append(people)
     orders = [outcome.arms] + [
-        tuple(in_order({key[i] for key in alike})) for i in range(1, len(places))
+        tuple(_as_declared({key[i] for key in alike}, outcome.levels.get(names[i], ())))
+        for i in range(1, len(places))
     ]
     terms = [(i, level) for i, levels in enumerate(orders) for level in levels[1:]]
     design = np.array([[float(key[i] == level) for i, level in terms] for key in alike])
@@ -505,6 +743,7 @@ def _notes(
     outcome: OutcomeTables, people: Mapping[str, FollowUp], ends: Mapping[str, float]
 ) -> tuple[str, ...]:
     notes = [note for arm in outcome.arms for note in _unknown(arm, outcome, people[arm])]
+    notes += _told_together(outcome.left_out)
     if outcome.added is not None:
         notes.append(f"the arms of {outcome.added}, told before, added up; nothing new left")
     if outcome.agreed:
@@ -538,6 +777,23 @@ def _unknown(arm: str, outcome: OutcomeTables, people: FollowUp) -> Iterator[str
     )
     if share > 1 - _FEW:
         yield f"{arm}: precision is poor: fewer than half of its people have a told status"
+
+
+def _told_together(left_out: Iterable[LeftOut]) -> list[str]:
+    """Who is left out because levels are told together."""
+    whom: dict[tuple[str, bool], list[LeftOut]] = {}
+    for out in left_out:
+        whom.setdefault((out.grouping, out.adjusted_only), []).append(out)
+    return [
+        f"{grouping}: {people_text(sum(out.people for out in some))} are left out"
+        f"{' of the adjusted hazard ratios' if adjusted else ''}, since they have no level of "
+        f"it that is told by itself ({', '.join(dict.fromkeys(map(_where_together, some)))})"
+        for (grouping, adjusted), some in whom.items()
+    ]
+
+
+def _where_together(out: LeftOut) -> str:
+    return f"{out.center}: {_TOGETHER.join(out.levels)}"
 
 
 def _ends(by_arm: Mapping[str, float], agreed: bool) -> str:

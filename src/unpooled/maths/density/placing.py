@@ -131,9 +131,9 @@ _SHAPES: FloatArray = np.concatenate((np.linspace(-8, -1.1, 70), np.linspace(-1,
 class Placed:
     """Pseudo-people, ascending: where they are, how many each stands for, and their center.
 
-    `shared` marks values that a whole cell shares: atoms. `cells` and `moments` say in which cell of
-    the tables each stands and how many moments that cell tells, `scaled` are the values of which it
-    tells them; all three are empty for exact values.
+    `shared` marks values that a whole cell shares: atoms. `cells` and `moments` say in which cell
+    of the tables each stands and how many moments that cell tells, `scaled` are the values of which
+    it tells them; all three are empty for exact values.
     `shape` is the distribution that their cells were refilled with, atoms aside.
     """
 
