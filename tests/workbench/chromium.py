@@ -1,4 +1,4 @@
-"""A real Chromium that reaches this machine and nothing else."""
+"""A real Chromium whose network ends at loopback."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ import pytest
 
 CHROMIUM = shutil.which("chromium")
 OURS = ("127.0.0.1", "localhost")
+NOWHERE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 
 
 @contextmanager
@@ -19,9 +20,10 @@ def chromium() -> Iterator[Any]:
         pytest.skip("needs chromium: apt-get install chromium")
     from playwright.sync_api import sync_playwright
 
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=CHROMIUM, args=[*arguments, f"--host-resolver-rules={NOWHERE}"]
         )
         try:
             yield browser
