@@ -54,11 +54,6 @@ class JointScale(JointPart, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.low < self.high:
             raise InputError(f"{self.variable}: low must be below high")
-        if self.width > MOST_POINTS:
-            raise InputError(
-                f"{self.variable}: the limits span {self.width} steps of the lattice, more than "
-                f"{MOST_POINTS}. Hint: declare a scale, or limits that are nearer to the values"
-            )
 
     @property
     def declared(self) -> Variable:
@@ -78,10 +73,8 @@ class JointScale(JointPart, frozen=True, kw_only=True):
         lattice = self.lattice
         first = np.ceil((self.low - lattice.origin) / lattice.step)
         last = np.floor((self.high - lattice.origin) / lattice.step)
-        if last - first > 2 * MOST_POINTS:
-            return np.zeros(2 * MOST_POINTS)
-        points = lattice.origin + lattice.step * np.arange(first, last + 1)
-        points = lattice.snap(np.concatenate((points, np.zeros(0))))
+        steps = np.arange(first, min(last, first + MOST_POINTS) + 1)  # more are an error
+        points = lattice.snap(lattice.origin + lattice.step * steps)
         edges = np.unique(np.concatenate((points, lattice.atom_sides.ravel())))
         low = max(self.low, lattice.lower)
         return np.asarray(edges[(edges >= low) & (edges < min(self.high, lattice.upper))])
@@ -121,9 +114,14 @@ class JointCategory(JointPart, frozen=True, tag="category", tag_field="kind", kw
     ordered: bool = False
 
     @property
+    def level_names(self) -> tuple[str, ...]:
+        """The levels that people are counted in."""
+        return self.levels if OTHER in self.levels else (*self.levels, OTHER)
+
+    @property
     def width(self) -> int:
         """In how many levels people are counted."""
-        return len(self.levels) + 1
+        return len(self.level_names)
 
 
 Part = JointNumber | JointOutcome | JointCategory
@@ -142,6 +140,12 @@ class JointPlan(Message, frozen=True):
                 raise InputError(
                     f"groups: a joint center needs the levels of {grouping.name}. Hint: declare "
                     "levels or cuts in the protocol"
+                )
+        for part in self.parts:
+            if part.width > MOST_POINTS:
+                raise InputError(
+                    f"{part.variable}: there are more than {MOST_POINTS} points or levels to count "
+                    "people at"
                 )
         if self.blocks > MOST_BLOCKS:
             raise InputError(

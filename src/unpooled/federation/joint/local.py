@@ -1,0 +1,70 @@
+"""A joint center in this process: three keys, and the program of the keepers with one party.
+
+Members seal their shares as they do over a network. Here they are opened together.
+"""
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from secrets import token_bytes
+
+from unpooled.center.questions.joint import JointQuestion, JointShares, Keeper
+from unpooled.center.sealing import SealKey
+from unpooled.errors import JointError, SealError
+from unpooled.federation.joint.program import JointNumbers, joint_numbers
+from unpooled.federation.joint.runtime import Alone
+from unpooled.federation.joint.secure import InconsistentError, Secure
+from unpooled.maths.joint.shares import KEEPERS, added, are_shares, from_bytes, recombine
+
+NAMES = tuple(f"keeper {number}" for number in range(1, KEEPERS + 1))
+
+
+class LocalKeepers:
+    """The three keepers, as one party that holds all shares."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._keys = tuple(SealKey(_private(name, seed)) for name in NAMES)
+
+    @property
+    def keepers(self) -> tuple[Keeper, ...]:
+        """Their names and public keys."""
+        keys = zip(NAMES, self._keys, strict=True)
+        return tuple(Keeper(name=name, public=key.public) for name, key in keys)
+
+    def compute(
+        self, question: JointQuestion, shares: Mapping[str, JointShares]
+    ) -> JointNumbers | None:
+        """What the keepers open; raises JointError with the name of whose shares are wrong."""
+        totals = {
+            place + 1: added([opened_shares(key, name, question, member, shares[member], place)
+                              for member in question.members])
+            for place, (name, key) in enumerate(zip(NAMES, self._keys, strict=True))
+        }
+        numbers = recombine(totals)
+        with Alone() as alone:
+            try:
+                program = joint_numbers(Secure(alone.runtime), question.plan, numbers)
+                return alone.run(program)
+            except InconsistentError as error:
+                raise JointError(f"the joint center opened nothing: {error}") from error
+
+
+def opened_shares(
+    key: SealKey, keeper: str, question: JointQuestion, member: str, shares: JointShares, place: int
+):
+    """One member's shares, as its keeper reads them."""
+    try:
+        plain = key.open(shares.sealed[place], question.context(member, keeper))
+    except (SealError, IndexError) as error:
+        raise JointError(f"the shares of {member} cannot be opened by {keeper}") from error
+    if len(plain) % 16 or len(plain) // 16 != question.plan.length:
+        raise JointError(f"the shares of {member} are not as many as the plan says")
+    numbers = from_bytes(plain)
+    if not are_shares(numbers):
+        raise JointError(f"the shares of {member} are out of range")
+    return numbers
+
+
+def _private(name: str, seed: int | None) -> bytes:
+    if seed is None:
+        return token_bytes(32)
+    return blake2b(f"{seed} {name}".encode(), digest_size=32, person=b"unpooled keeper").digest()
