@@ -156,10 +156,40 @@ class Summary:
 
     def _tell(self, disclosures: Iterable[Disclosure]) -> None:
         """All of these, or none."""
-        draft = self.draft
-        for disclosure in disclosures:
-            draft = draft.tell(disclosure, self.number, self.cohort.value)
-        self.draft = draft
+        blocks = self.question.blocks is not None
+        self.draft = self.draft.tell_all(disclosures, self.number, self.cohort.value, blocks=blocks)
+
+    def _by_group(
+        self,
+        tries: Callable[[str], Iterator[T]],
+        tells: Callable[[str, T], Iterable[Disclosure]],
+        thinner: Callable[[str], Thinner[T]] = lambda _: _no_thinner,
+    ) -> dict[str, T]:
+        """What is said of each group.
+
+        Blocks are told together where the rule allows it; else one after the other, each as rich
+        as it may be, and without those of which nothing may be told.
+        """
+        groups = list(self.cohort.groups)
+        if self.question.blocks is None:
+            return {g: self._first(tries(g), partial(tells, g), thinner(g)) for g in groups}
+        richest: dict[str, T] = {}
+        for group in groups:
+            with suppress(RefusedQuestion):
+                richest[group] = next(tries(group))
+        try:
+            every = [one for group, parts in richest.items() for one in tells(group, parts)]
+            self.draft = self.draft.tell_all(every, self.number, self.cohort.value, blocks=True)
+        except TooClose:
+            possible, richest = list(richest), {}
+            for group in possible:
+                with suppress(RefusedQuestion, TooClose):
+                    one_by_one = self._first(tries(group), partial(tells, group), thinner(group))
+                    richest[group] = one_by_one
+        if not richest:
+            raise TooClose
+        self.cohort.only(list(richest))
+        return richest
 
     def _first(self, tries: Iterable[T], tells: Tells[T], thinner: Thinner[T] = _no_thinner) -> T:
         """The first of several ways to say something that the rule allows.
@@ -198,13 +228,11 @@ class Summary:
         return Sizes(sizes=sizes)
 
     def _moments(self) -> Moments:
-        moments: list[GroupMoments] = []
-        for group in self.cohort.groups:
-            tries = (
-                Moments(moments=(group_moments,)) for group_moments in self._said_moments(group)
-            )
-            moments += self._all(tries).moments
-        return Moments(moments=tuple(moments))
+        def tells(_group: str, moments: GroupMoments) -> Iterable[Disclosure]:
+            return Moments(moments=(moments,)).tells(self.question, self.cohort)
+
+        moments = self._by_group(self._said_moments, tells)
+        return Moments(moments=tuple(moments.values()))
 
     def _said_moments(self, group: str) -> Iterator[GroupMoments]:
         """With mean and SD, with the mean alone, with neither."""
@@ -415,23 +443,22 @@ class Summary:
         declared, terms = self.terms.declared, self.terms
         facts = self._facts()
         lattice = declared.lattice(*facts)
-        groups = []
-        for group in self.cohort.groups:
 
-            def tells(cells_of: CellTable, group: str = group) -> Iterable[Disclosure]:
-                cells = cells_of.edges, cells_of.counts, cells_of.numbers()
-                return [in_cells(self.cohort, group, self.question.variable, *cells)]
+        def tells(group: str, table: CellTable) -> Iterable[Disclosure]:
+            cells = table.edges, table.counts, table.numbers()
+            return [in_cells(self.cohort, group, self.question.variable, *cells)]
 
+        def thinner(group: str) -> Thinner[CellTable]:
             values = self.cohort.values(group)
-            thinner = partial(
+            return partial(
                 _thinner, values=values, lattice=lattice, k=terms.k, moments=terms.moments
             )
-            table = self._first(self._cell_tables(group, lattice), tells, thinner)
-            groups.append(GroupTable(group=group, table=table))
+
+        tables = self._by_group(partial(self._cell_tables, lattice=lattice), tells, thinner)
         return LatticeTables(
             scale=facts.scale,
             moments=terms.moments,
-            groups=tuple(groups),
+            groups=tuple(GroupTable(group=g, table=table) for g, table in tables.items()),
             resolution=facts.resolution,
             lower=declared.lower,
             upper=declared.upper,
@@ -502,27 +529,28 @@ class Summary:
         question, declared = self.question, self.terms.declared
         facts = self._facts(question.horizon)
         lattice = declared.follow_up_lattice(facts.scale, question.horizon, facts.resolution)
-        groups = []
-        for group in self.cohort.groups:
+
+        def tells(_group: str, statuses: GroupStatuses) -> Iterable[Disclosure]:
+            return [by_status(statuses, question, self.cohort)]
+
+        def thinner(group: str) -> Thinner[GroupStatuses]:
             events, censored = self._times(group)
-            times = {
-                "events": events,
-                "censored": censored,
-                "either": np.sort(np.concatenate((events, censored))),
-            }
-            thinner = partial(
+            return partial(
                 _thinner_statuses,
-                times=times,
+                times={
+                    "events": events,
+                    "censored": censored,
+                    "either": np.sort(np.concatenate((events, censored))),
+                },
                 lattice=lattice,
                 k=self.terms.k,
                 moments=self.terms.moments,
             )
 
-            def tells(statuses: GroupStatuses) -> Iterable[Disclosure]:
-                return [by_status(statuses, question, self.cohort)]
-
-            groups.append(self._first(self._statuses(group, lattice), tells, thinner))
-        return SurvivalTables(scale=facts.scale, groups=tuple(groups), resolution=facts.resolution)
+        groups = tuple(
+            self._by_group(partial(self._statuses, lattice=lattice), tells, thinner).values()
+        )
+        return SurvivalTables(scale=facts.scale, groups=groups, resolution=facts.resolution)
 
     def _statuses(self, group: str, lattice: Lattice) -> Iterator[GroupStatuses]:
         """All or nothing: n and one of the two would give the other away."""
@@ -585,15 +613,16 @@ class Summary:
         """Each group by its levels, levels of too few people merged; more of them where the rule
         forbids that.
         """
-        groups: list[GroupLevels] = []
-        for group in self.cohort.groups:
-            tries = (Categories(groups=(levels,)) for levels in self._level_cells(group))
-            groups += self._all(tries).groups
-        return Categories(groups=tuple(groups))
+
+        def tells(_group: str, levels: GroupLevels) -> Iterable[Disclosure]:
+            return Categories(groups=(levels,)).tells(self.question, self.cohort)
+
+        groups = self._by_group(self._level_cells, tells)
+        return Categories(groups=tuple(groups.values()))
 
     def _level_cells(self, group: str) -> Iterator[GroupLevels]:
         question, cohort, k = self.question, self.cohort, self.terms.k
-        names = (*cohort.level_names(), OTHER)
+        names = tuple(dict.fromkeys((*cohort.level_names(), OTHER)))
         each = cohort.levels(group, [(name,) for name in names])
         counts = np.bincount(each, minlength=len(names)).tolist()
         empty = cohort.may_be_empty() if question.where is None else (False,) * len(names)
