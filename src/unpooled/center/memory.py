@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from hashlib import sha256
 from pathlib import Path
 
@@ -117,10 +117,17 @@ class Draft:
     new_crowds: Mapping[str, Crowds] = field(default_factory=dict)
 
     def tell(
-        self, disclosure: Disclosure, answer: int, values: Values, *, judged: bool = True
+        self,
+        disclosure: Disclosure,
+        answer: int,
+        values: Values,
+        *,
+        judged: bool = True,
+        search: bool = True,
     ) -> "Draft":
         """The draft with one more disclosure; raises TooClose, unless it is not to be judged."""
-        new_crowds, tell = dict(self.new_crowds), Told.tell if judged else Told.heard
+        new_crowds = dict(self.new_crowds)
+        tell = partial(Told.tell, search=search) if judged else Told.heard
         if not disclosure.numbers:
             ones = np.ones(len(disclosure.counts), dtype=np.int64)
             words = tell(self.words, disclosure.part, ones, answer)
@@ -157,13 +164,20 @@ class Draft:
         each = [one for one in disclosures if not one.numbers or not self._is_known(one)]
         if blocks:
             with suppress(TooClose):
-                return self._tell_each(put_together(each), answer, values)
-        return self._tell_each(each, answer, values)
-
-    def _tell_each(self, disclosures: Iterable[Disclosure], answer: int, values: Values) -> "Draft":
+                return self.tell_blocks(each, answer, values)
         draft = self
-        for one in disclosures:
-            draft = draft.tell(one, answer, values)
+        for one in each:
+            draft = draft.tell(one, answer, values, search=not blocks)
+        return draft
+
+    def tell_blocks(
+        self, disclosures: Iterable[Disclosure], answer: int, values: Values
+    ) -> "Draft":
+        """The draft with disclosures of different people, judged as one; raises TooClose."""
+        each = [one for one in disclosures if not one.numbers or not self._is_known(one)]
+        draft = self
+        for one in put_together(each):
+            draft = draft.tell(one, answer, values, search=False)
         return draft
 
     def _is_known(self, disclosure: Disclosure) -> bool:
@@ -196,7 +210,8 @@ class Draft:
         part = np.zeros(self.size, dtype=np.int32)
         for number, people in enumerate(blocks.values(), 1):
             part[people] = number
-        draft = self.tell(Disclosure(part, (None,) * len(sets)), answer, _no_values)
+        whole = Disclosure(part, (None,) * len(sets))
+        draft = self.tell(whole, answer, _no_values, search=False)
         return replace(draft, sets=(*draft.sets, *(one for one in sets if one not in self.sets)))
 
     def at(self, k: int) -> "Draft":

@@ -88,6 +88,7 @@ from unpooled.maths.tables.binning import Rule, buffer, coarsen, cut, place_boun
 from unpooled.maths.tables.joining import join, join_again
 
 _COARSER = (1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # times K people a cell
+_THINNER = 6  # times that blocks say less, before coarser ones are tried
 _LATER, _AT_LEAST = 3.0, 5  # of a table that is not the first; and so many cells
 _JOINING = 3  # cells that a table has at least once an outer one joined its neighbour
 _MANY = 5  # K people: of 50, 41 are even by chance in three of a million columns
@@ -97,6 +98,27 @@ T = TypeVar("T")
 Said = TypeVar("Said", bound=Aggregate)
 Tells = Callable[[T], Iterable[Disclosure]]
 Thinner = Callable[[T, frozenset[int]], T | None]
+
+
+def _thinned(
+    each: Mapping[str, T],
+    disclosures: Mapping[str, Sequence[Disclosure]],
+    lacking: frozenset[int],
+    thinner: Callable[[str], Thinner[T]],
+) -> dict[str, T] | None:
+    """Groups of which some parts lack witnesses, with less of these; None where that is no help."""
+    if any(len(some) != 1 for some in disclosures.values()):
+        return None
+    found, first = dict(each), 0
+    for group, (one,) in disclosures.items():
+        own = frozenset(part - first for part in lacking if 0 < part - first <= len(one.counts))
+        first += len(one.counts)
+        if own:
+            less = thinner(group)(found[group], own)
+            if less is None:
+                return None
+            found[group] = less
+    return found if found != each else None
 
 
 def _no_thinner(_said: object, _lacking: frozenset[int]) -> None:
@@ -173,23 +195,46 @@ class Summary:
         groups = list(self.cohort.groups)
         if self.question.blocks is None:
             return {g: self._first(tries(g), partial(tells, g), thinner(g)) for g in groups}
-        richest: dict[str, T] = {}
-        for group in groups:
-            with suppress(RefusedQuestion):
-                richest[group] = next(tries(group))
-        try:
-            every = [one for group, parts in richest.items() for one in tells(group, parts)]
-            self.draft = self.draft.tell_all(every, self.number, self.cohort.value, blocks=True)
-        except TooClose:
-            possible, richest = list(richest), {}
-            for group in possible:
+        richest = self._together(groups, tries, tells, thinner)
+        if richest is None:
+            richest = {}
+            for group in groups:
                 with suppress(RefusedQuestion, TooClose):
-                    one_by_one = self._first(tries(group), partial(tells, group), thinner(group))
-                    richest[group] = one_by_one
+                    richest[group] = self._first(
+                        tries(group), partial(tells, group), thinner(group)
+                    )
         if not richest:
             raise TooClose
         self.cohort.only(list(richest))
         return richest
+
+    def _together(
+        self,
+        groups: Sequence[str],
+        tries: Callable[[str], Iterator[T]],
+        tells: Callable[[str, T], Iterable[Disclosure]],
+        thinner: Callable[[str], Thinner[T]],
+    ) -> dict[str, T] | None:
+        """All groups at once, each as rich as the others; None where the rule allows none of it."""
+        ways: dict[str, list[T]] = {}
+        for group in groups:
+            with suppress(RefusedQuestion):
+                ways[group] = list(dict.fromkeys(tries(group)))
+        for number in range(max(map(len, ways.values()), default=0)):
+            each = {group: way[min(number, len(way) - 1)] for group, way in ways.items()}
+            for _ in range(_THINNER):
+                disclosures = {group: list(tells(group, one)) for group, one in each.items()}
+                flat = [one for some in disclosures.values() for one in some]
+                try:
+                    self.draft = self.draft.tell_blocks(flat, self.number, self.cohort.value)
+                except TooClose as close:
+                    thin = _thinned(each, disclosures, close.lacking, thinner)
+                    if thin is None:
+                        break
+                    each = thin
+                else:
+                    return each
+        return None
 
     def _first(self, tries: Iterable[T], tells: Tells[T], thinner: Thinner[T] = _no_thinner) -> T:
         """The first of several ways to say something that the rule allows.
