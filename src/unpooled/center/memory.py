@@ -129,11 +129,9 @@ class Draft:
         new_crowds = dict(self.new_crowds)
         tell = partial(Told.tell, search=search) if judged else Told.heard
         if not disclosure.numbers:
-            ones = np.ones(len(disclosure.counts), dtype=np.int64)
-            words = tell(self.words, disclosure.part, ones, answer)
-            lists = {
-                v: tell(one, disclosure.part, ones, answer) for v, one in self.variables.items()
-            }
+            part, ones = disclosure.part, np.ones(len(disclosure.counts), dtype=np.int64)
+            words = tell(self.words, part, ones, answer)
+            lists = {v: tell(one, part, ones, answer) for v, one in self.variables.items()}
             return replace(self, words=words, variables=lists, new=(*self.new, disclosure))
         if self._is_known(disclosure):
             return self
