@@ -1,17 +1,16 @@
 """What a center shares with a joint center: its people, counted at public points, in secret shares.
 
-A center tells of its people alone or in a joint center, never both: else what it told alone, taken
-from what the joint center tells, would leave the others, who may be fewer than K. So whoever took
-part once is remembered, and what stands in the ledger decides.
+Nothing here needs to be trusted but who is counted where: the gate splits and seals the counts.
 """
 
 import hashlib
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import shake_256
 
 import numpy as np
 
+from unpooled.center.data.variables import Variable
 from unpooled.center.people import Cohort, RefusedQuestion, Rows, check_values
 from unpooled.center.protocol import ProtocolRun
 from unpooled.center.questions import (
@@ -20,44 +19,18 @@ from unpooled.center.questions import (
     CohortQuestion,
     Grouping,
     LatticeQuestion,
-    OutcomeQuestion,
     Reason,
     SurvivalQuestion,
 )
 from unpooled.center.questions.joint import (
-    LEAST_MEMBERS,
     JointCategory,
     JointOutcome,
     JointPlan,
-    JointQuestion,
     JointScale,
-    JointShares,
     Part,
 )
-from unpooled.center.sealing import seal
 from unpooled.maths.arrays import BoolArray, IntArray
 from unpooled.maths.joint.cutting import DRAW, DRAWERS
-from unpooled.maths.joint.shares import KEEPERS, split, to_bytes
-
-Keepers = Mapping[str, str]  # name → the public key that a center knows
-
-
-def check_joint(question: JointQuestion, center: str, keepers: Keepers, policy_k: int) -> None:
-    """Refuse a joint center that is not such as the center takes part in."""
-    members = question.members
-    if center not in members or len(set(members)) < len(members):
-        raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
-    if len(members) < LEAST_MEMBERS:
-        raise RefusedQuestion(Reason.FEW_MEMBERS, limit=LEAST_MEMBERS)
-    if len(question.keepers) != KEEPERS or keepers != {k.name: k.public for k in question.keepers}:
-        raise RefusedQuestion(Reason.OTHER_KEEPERS)
-    if question.plan.k < max(policy_k, question.protocol.k or 0):
-        raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
-
-
-def is_same_joint(one: JointQuestion, other: JointQuestion) -> bool:
-    """Whether two are the same release but for who is a member: keepers open one of them alone."""
-    return (one.protocol, one.plan, one.keepers) == (other.protocol, other.plan, other.keepers)
 
 
 @dataclass(slots=True)
@@ -66,17 +39,7 @@ class JointCount:
 
     run: ProtocolRun
     rows: Rows
-
-    def shares(self, question: JointQuestion, center: str) -> JointShares:
-        """The center's numbers, split, and each share sealed to its keeper."""
-        vector = self.vector(question.plan, question.members.index(center))
-        each = zip(question.keepers, split(vector), strict=True)
-        return JointShares(
-            sealed=tuple(
-                seal(keeper.public, to_bytes(share), question.context(center, keeper.name))
-                for keeper, share in each
-            )
-        )
+    seed: bytes  # of what the center draws
 
     def vector(self, plan: JointPlan, place: int) -> IntArray:
         """All numbers that the center shares.
@@ -90,9 +53,9 @@ class JointCount:
             counted = np.concatenate([each.ravel() for each in self._counts(plan, part, blocks)])
             secret = np.zeros((2, (size - len(counted)) // 2), dtype=np.int64)
             if place < DRAWERS:
-                secret[0] = _uniform(secret.shape[1], DRAW)
+                secret[0] = self._uniform(secret.shape[1], DRAW, part.variable)
             if place == 0:
-                secret[1] = _uniform(secret.shape[1], 1)
+                secret[1] = self._uniform(secret.shape[1], 1, part.variable)
             numbers += [counted, secret.ravel()]
         return np.concatenate(numbers).astype(np.int64)
 
@@ -172,18 +135,19 @@ class JointCount:
             case _:
                 question = LatticeQuestion(variable=part.variable, missing=part.missing)
         self.run.check_columns(question)
-        declared = self.run.variables.get(part.variable)
-        if isinstance(part, JointScale):
-            declared = part.declared
+        declared = part.declared if isinstance(part, JointScale) else Variable()
         rows = self.run.without(part.variable, part.missing)
         everybody = {"": np.full(self.rows.size, True)}
         cohort = Cohort(rows, question, declared, None, everybody)
         check_values(rows, question, declared)
         return cohort
 
-    def _donors(
-        self, label: str, lacking: BoolArray, present: BoolArray
-    ) -> IntArray | None:
+    def _uniform(self, size: int, most: int, label: str) -> IntArray:
+        """Random numbers from 0 to 15, or to 1, that follow from the key and what is counted."""
+        drawn = shake_256(self.seed + bytes([most]) + label.encode()).digest(size)
+        return np.frombuffer(drawn, np.uint8).astype(np.int64) & most
+
+    def _donors(self, label: str, lacking: BoolArray, present: BoolArray) -> IntArray | None:
         """Of whom each who lacks something has it, drawn by the key; None where nobody has it."""
         those, people = np.flatnonzero(present), np.flatnonzero(lacking)
         if not len(people):
@@ -203,8 +167,3 @@ def _keyed(secret: bytes, label: str, people: IntArray) -> IntArray:
         keyed.update(person.to_bytes(8, "little"))
         draws[place] = int.from_bytes(keyed.digest()[:7], "little")
     return draws
-
-
-def _uniform(size: int, most: int) -> IntArray:
-    """Random numbers from 0 to 15, or to 1."""
-    return np.frombuffer(secrets.token_bytes(size), np.uint8).astype(np.int64) & most

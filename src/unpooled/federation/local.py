@@ -52,6 +52,7 @@ def open_link(
     variables: Codebook | None,
     ledger: str | Path | None,
     seed: int | None,
+    keepers: Mapping[str, str] | None = None,
 ) -> LocalLink:
     """A link to centers that are made here, one from each source."""
     if not sources:
@@ -69,5 +70,5 @@ def open_link(
             key = CenterKey.load_or_create(file.with_suffix(".key"))
         else:
             key = CenterKey.generate() if seed is None else CenterKey.from_seed(seed, name)
-        centers.append(Center(name, source, policy, key, variables, file))
+        centers.append(Center(name, source, policy, key, variables, file, keepers=keepers))
     return LocalLink(centers)

@@ -5,6 +5,7 @@ nothing: each is sealed to one of three keepers.
 """
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Annotated
 
 import msgspec
@@ -119,6 +120,11 @@ class JointCategory(JointPart, frozen=True, tag="category", tag_field="kind", kw
         return self.levels if OTHER in self.levels else (*self.levels, OTHER)
 
     @property
+    def has_others(self) -> bool:
+        """Whether the last level are all that were not named."""
+        return OTHER not in self.levels
+
+    @property
     def width(self) -> int:
         """In how many levels people are counted."""
         return len(self.level_names)
@@ -159,6 +165,14 @@ class JointPlan(Message, frozen=True):
         return tuple(level_names(grouping) for grouping in self.groupings)
 
     @property
+    def others(self) -> tuple[bool, ...]:
+        """Of which groupings the last level are all that were not named."""
+        return tuple(
+            len(names) > len(grouping.names)
+            for grouping, names in zip(self.groupings, self.names, strict=True)
+        )
+
+    @property
     def blocks(self) -> int:
         """How many combinations of levels there are."""
         return int(np.prod([len(names) for names in self.names], dtype=np.int64))
@@ -180,7 +194,9 @@ class JointPlan(Message, frozen=True):
 
 def level_names(grouping: Grouping) -> tuple[str, ...]:
     """The levels that people are counted in; of those that were named, all others are one more."""
-    return grouping.names if grouping.cuts is not None else (*grouping.names, OTHER)
+    if grouping.cuts is not None or OTHER in grouping.names:
+        return grouping.names
+    return (*grouping.names, OTHER)
 
 
 class Keeper(Message, frozen=True):
@@ -200,7 +216,7 @@ class JointQuestion(Message, frozen=True, tag="joint", tag_field="ask"):
 
     def context(self, member: str, keeper: str) -> bytes:
         """What shares are for: they cannot be moved elsewhere."""
-        return msgspec.json.encode([msgspec.json.encode(self).decode(), member, keeper])
+        return msgspec.json.encode([encoded(self).hex(), member, keeper])
 
 
 class JointShares(Message, frozen=True, tag="joint", tag_field="say"):
@@ -211,3 +227,13 @@ class JointShares(Message, frozen=True, tag="joint", tag_field="say"):
     def sentence(self) -> str:
         """What a steward reads."""
         return f"shares, sealed to {len(self.sealed)} keepers: nobody can read one alone"
+
+
+def encoded(question: JointQuestion) -> bytes:
+    """What names a joint release: 32 bytes."""
+    return sha256(msgspec.json.encode(question)).digest()
+
+
+def is_same_joint(one: JointQuestion, other: JointQuestion) -> bool:
+    """Whether two are the same release but for who is a member: keepers open one of them alone."""
+    return (one.protocol, one.plan, one.keepers) == (other.protocol, other.plan, other.keepers)

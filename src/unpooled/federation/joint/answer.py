@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from unpooled.center.data.variables import Variable
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     Answer,
@@ -44,7 +45,6 @@ from unpooled.center.questions.joint import (
     JointPlan,
     JointScale,
 )
-from unpooled.center.data.variables import Variable
 from unpooled.federation.joint.program import JointNumbers, PartNumbers
 from unpooled.maths.joint.cutting import JointCells
 from unpooled.maths.joint.levels import fine_blocks
@@ -63,7 +63,9 @@ def joint_answer(protocol: Protocol, plan: JointPlan, numbers: JointNumbers | No
         if question.blocks == main:
             parts.append(ProtocolPart(question=question, answer=answers.of(question)))
         else:
-            parts.append(ProtocolPart(question=question, answer=_none(plan.k, Reason.SIDE_GROUPING)))
+            parts.append(
+                ProtocolPart(question=question, answer=_none(plan.k, Reason.SIDE_GROUPING))
+            )
     return Answer(k=plan.k, aggregate=ProtocolAnswer(k=plan.k, parts=tuple(parts)))
 
 
@@ -198,9 +200,7 @@ class _Answers:
                         below=opened.below[at],
                     )
                 )
-        return SurvivalTables(
-            scale=part.scale, groups=tuple(groups), resolution=part.resolution
-        )
+        return SurvivalTables(scale=part.scale, groups=tuple(groups), resolution=part.resolution)
 
 
 def _cell_table(part: JointScale, cells: JointCells) -> CellTable:

@@ -88,7 +88,8 @@ def _with_levels(grouping: Grouping, at: int, public: Public) -> Grouping:
         label
         for answer in public.answers.values()
         for part in answer.parts
-        if part.answer.aggregate is not None and (part.question.blocks or ())[at : at + 1] == (grouping,)
+        if part.answer.aggregate is not None
+        and (part.question.blocks or ())[at : at + 1] == (grouping,)
         for label in part.answer.aggregate.labels()
     }
     levels = {level for label in labels for level in block_levels(label)[at]}
@@ -110,7 +111,11 @@ def _part(name: str, variable: ProtocolVariable, public: Public) -> Part:
     named_alone = public.of(name, Categories)
     if variable.kind == "category" or variable.levels or (variable.kind is None and named_alone):
         named = (
-            level for table in named_alone for group in table.groups for c in group.cells for level in c.levels
+            level
+            for table in named_alone
+            for group in table.groups
+            for c in group.cells
+            for level in c.levels
         )
         return JointCategory(
             variable=name,
