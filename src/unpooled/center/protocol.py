@@ -244,7 +244,7 @@ class ProtocolRun:
         if grouping.cuts is not None and kinds[column] not in NUMBERS:
             raise RefusedQuestion(Reason.NOT_NUMERIC, column)
         if not self.asks and policy.ad_hoc != "free":
-            allowed = policy.grouped_by(kinds)
+            allowed = policy.grouped_by()
             if column not in allowed:
                 raise RefusedQuestion(Reason.ONLY_GROUPINGS, grouping.name)
             cuts = allowed[column]
