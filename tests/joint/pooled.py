@@ -36,6 +36,7 @@ SITE = JointCategory(variable="site", levels=("lung", "liver"))
 MONTHS = JointOutcome(
     variable="months",
     event="died",
+    event_is="1",
     horizon=24.0,
     scale=10.0,
     resolution=1.0,

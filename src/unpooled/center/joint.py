@@ -135,7 +135,7 @@ class JointCount:
             case _:
                 question = LatticeQuestion(variable=part.variable, missing=part.missing)
         self.run.check_columns(question)
-        declared = part.declared if isinstance(part, JointScale) else Variable()
+        declared = self.run.variables.get(part.variable, Variable())  # the center's own limits
         rows = self.run.without(part.variable, part.missing)
         everybody = {"": np.full(self.rows.size, True)}
         cohort = Cohort(rows, question, declared, None, everybody)

@@ -94,7 +94,7 @@ class JointOutcome(JointScale, frozen=True, tag="outcome", tag_field="kind", kw_
     """Times to an event, from 0 to the horizon."""
 
     event: str
-    event_is: str | None = None
+    event_is: str
     horizon: float
 
     @property

@@ -6,7 +6,6 @@ Members seal their shares as they do over a network. Here they are opened togeth
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from secrets import token_bytes
 
 from unpooled.center.keys import CenterKey
 from unpooled.center.questions import Answer
@@ -39,7 +38,7 @@ class LocalKeepers:
         if file is not None:
             key = CenterKey.load_or_create(file.with_suffix(".key"))
         self.record = JointRecord(key, file)
-        self._keys = tuple(SealKey(_private(name, seed)) for name in NAMES)
+        self._keys = tuple(SealKey(_private(name, key.secret)) for name in NAMES)
 
     @property
     def keepers(self) -> tuple[Keeper, ...]:
@@ -98,7 +97,5 @@ def opened_shares(
     return numbers
 
 
-def _private(name: str, seed: int | None) -> bytes:
-    if seed is None:
-        return token_bytes(32)
-    return blake2b(f"{seed} {name}".encode(), digest_size=32, person=b"unpooled keeper").digest()
+def _private(name: str, secret: bytes) -> bytes:
+    return blake2b(name.encode(), key=secret, digest_size=32, person=b"unpooled keeper").digest()

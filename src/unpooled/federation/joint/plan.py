@@ -146,6 +146,12 @@ def _part(name: str, variable: ProtocolVariable, public: Public) -> Part:
 def _outcome(outcome: ProtocolOutcome, protocol: Protocol, public: Public) -> JointOutcome:
     variable = protocol.variables.get(outcome.time, ProtocolVariable())
     declared = public.declared(outcome.time, variable)
+    if outcome.event_is is None:
+        raise JointError(
+            f"{outcome.event}: in a small center all may have the same status, so a joint center "
+            "needs event_is declared in the protocol: the value that means the event"
+        )
+    event_is = outcome.event_is
     scales = [table.scale for table in public.of(outcome.time, SurvivalTables)]
 
     def part(scale: float) -> JointOutcome:
@@ -153,7 +159,7 @@ def _outcome(outcome: ProtocolOutcome, protocol: Protocol, public: Public) -> Jo
             variable=outcome.time,
             missing=variable.missing,
             event=outcome.event,
-            event_is=outcome.event_is,
+            event_is=event_is,
             horizon=outcome.horizon,
             scale=scale,
             resolution=declared.resolution,

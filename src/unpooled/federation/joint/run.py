@@ -1,10 +1,11 @@
 """A joint center, from those who join to its answer: one center more for everybody else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol as Interface
 
 from unpooled.analyses.conversation import Conversation
+from unpooled.analyses.protocol import ProtocolReplies
 from unpooled.center.data.variables import Codebook
 from unpooled.center.questions import (
     Answer,
@@ -13,6 +14,8 @@ from unpooled.center.questions import (
     Keeper,
     Protocol,
     ProtocolAnswer,
+    ProtocolQuestion,
+    Reason,
     Refusal,
     decode_question,
     encode,
@@ -20,6 +23,7 @@ from unpooled.center.questions import (
 from unpooled.center.questions.joint import LEAST_MEMBERS
 from unpooled.errors import JointError
 from unpooled.federation.joint.plan import Public, joint_plan
+from unpooled.results.releases import Received
 
 
 class Keepers(Interface):
@@ -33,6 +37,58 @@ class Keepers(Interface):
     def compute(self, question: JointQuestion, shares: Mapping[str, JointShares]) -> Answer:
         """What they open; raises JointError, with the name of who is to blame."""
         ...
+
+
+def ask_with_joint(
+    conversation: Conversation,
+    protocol: Protocol,
+    keepers: Keepers,
+    variables: Codebook,
+    centers: Sequence[str] | None = None,
+) -> ProtocolReplies:
+    """Ask all centers everything at once; those that are too small count in a joint center.
+
+    Where there is none, they are missing, and it is said why.
+    """
+    asked = conversation.centers if centers is None else tuple(centers)
+    question = ProtocolQuestion(protocol=protocol, joint=True)
+    round_ = conversation.ask(question, ProtocolAnswer, asked, whoever_answers=True)
+    received = [one for one in conversation.received if one.center in round_.aggregates]
+    joined = {
+        center: round_.k[center]
+        for center, refusal in round_.refusals
+        if refusal.reason is Reason.JOINED
+    }
+    answers, refusals = dict(round_.aggregates), list(round_.refusals)
+    if not joined:
+        none = "no center's people count in one"
+        return ProtocolReplies(
+            protocol,
+            asked,
+            answers,
+            tuple(received),
+            tuple(refusals),
+            conversation.rounds,
+            (),
+            none,
+        )
+    joint = run_joint(conversation, protocol, keepers, joined, answers, variables)
+    if joint.answer is not None:
+        payload = encode(joint.answer)
+        answers[joint.name] = joint.answer.aggregate
+        received.append(Received(joint.name, question, payload))
+        conversation.keep(received[-1])
+        refusals = [one for one in refusals if one[0] not in joint.members]
+    return ProtocolReplies(
+        protocol,
+        (*asked, *([joint.name] if joint.answer is not None else [])),
+        answers,
+        tuple(received),
+        (*refusals, *joint.refusals),
+        conversation.rounds,
+        joint.members if joint.answer is not None else (),
+        joint.problem,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +131,7 @@ def run_joint(
                     protocol=protocol, plan=plan, members=members, keepers=keepers.keepers
                 )
             )
-            asked = conversation.ask(question, JointShares, members)
+            asked = conversation.ask(question, JointShares, members, whoever_answers=True)
             refusals += asked.refusals
             if len(asked.aggregates) == len(members):
                 answer = keepers.compute(question, asked.aggregates)
