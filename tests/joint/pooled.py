@@ -61,15 +61,15 @@ class People:
     def vectors(self) -> Iterator[IntArray]:
         """What each member shares."""
         for member in range(len(self.sizes)):
-            vector = [self.sizes[member]]
-            for i, (part, _) in enumerate(self.plan.sections()):
+            vector, draws = [self.sizes[member]], []
+            for i, part in enumerate(self.plan.parts):
                 vector += [self.counts[i][member].ravel(), self.lacking[i][member].ravel()]
-                if not isinstance(part, JointCategory):
+                if part.is_cut:
                     half = self.draws[i] // 2
                     own = [half, self.draws[i] - half][member] if member < 2 else 0 * half
                     coin = self.coins[i] if member == 0 else 0 * self.coins[i]
-                    vector += [own.ravel(), coin.ravel()]
-            yield np.concatenate(vector)
+                    draws += [own.ravel(), coin.ravel()]
+            yield np.concatenate([*vector, *draws])
 
 
 def people(rng: np.random.Generator, plan: JointPlan, members: int, mean: float) -> People:

@@ -295,7 +295,7 @@ class Gate:
         """
         self.check_joint(question, people)
         plan = question.plan
-        if len(numbers) != plan.length or numbers.min(initial=0) < 0:
+        if len(numbers) != question.length(self.center) or numbers.min(initial=0) < 0:
             raise GateError("what is shared must be the counts that the plan names")
         if int(numbers[: plan.blocks].sum()) != people:
             raise GateError("everybody must be counted once")

@@ -44,20 +44,18 @@ class JointCount:
     def vector(self, plan: JointPlan, place: int) -> IntArray:
         """All numbers that the center shares.
 
-        The first two members draw where tables are cut, the first one tosses the coins; all others
-        share zeros there.
+        The first two members draw where tables are cut, the first one tosses the coins.
         """
         blocks = self._blocks(plan)
-        numbers = [np.bincount(blocks, minlength=plan.blocks)]
+        numbers, draws = [np.bincount(blocks, minlength=plan.blocks)], list[IntArray]()
         for part, size in plan.sections():
-            counted = np.concatenate([each.ravel() for each in self._counts(plan, part, blocks)])
-            secret = np.zeros((2, (size - len(counted)) // 2), dtype=np.int64)
-            if place < DRAWERS:
-                secret[0] = self._uniform(secret.shape[1], DRAW, part.variable)
-            if place == 0:
-                secret[1] = self._uniform(secret.shape[1], 1, part.variable)
-            numbers += [counted, secret.ravel()]
-        return np.concatenate(numbers).astype(np.int64)
+            numbers += [each.ravel() for each in self._counts(plan, part, blocks)]
+            if part.is_cut and place < DRAWERS:
+                half, label = size // 2, f"{len(draws)} {part.variable}"
+                draws.append(self._uniform(half, DRAW, label))
+                coins = self._uniform(half, 1, label)
+                draws.append(coins if place == 0 else 0 * coins)
+        return np.concatenate([*numbers, *draws]).astype(np.int64)
 
     # --- blocks -----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from unpooled.center.questions.message import OTHER, Code, Grouping, Message
 from unpooled.center.questions.protocol import Protocol
 from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.joint.cutting import DRAWERS
 from unpooled.maths.lattice.lattice import Lattice
 
 MOST_POINTS = 1024  # at which a variable is counted: each costs a share, in each block
@@ -40,6 +41,11 @@ class JointPart(Message, frozen=True):
     def tables(self) -> int:
         """How many tables a block has."""
         return 1
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its tables are cut where somebody draws."""
+        return True
 
 
 class JointScale(JointPart, frozen=True, kw_only=True):
@@ -115,6 +121,11 @@ class JointCategory(JointPart, frozen=True, tag="category", tag_field="kind", kw
     ordered: bool = False
 
     @property
+    def is_cut(self) -> bool:
+        """Levels are merged, not cut."""
+        return False
+
+    @property
     def level_names(self) -> tuple[str, ...]:
         """The levels that people are counted in."""
         return self.levels if OTHER in self.levels else (*self.levels, OTHER)
@@ -178,18 +189,25 @@ class JointPlan(Message, frozen=True):
         return int(np.prod([len(names) for names in self.names], dtype=np.int64))
 
     @property
-    def length(self) -> int:
-        """How many numbers a member shares."""
+    def counted(self) -> int:
+        """How many counts a member shares: by block; then those of each part."""
         return self.blocks + sum(size for _, size in self.sections())
 
+    @property
+    def length(self) -> int:
+        """How many numbers there are in all: after the counts come the draws and coins of tables.
+
+        These are as many as the counts of the part; members who draw nothing do not send them.
+        """
+        return self.counted + sum(size for part, size in self.sections() if part.is_cut)
+
     def sections(self) -> Iterator[tuple[Part, int]]:
-        """The numbers of each part: counts, those who lack a value, and draws and coins of tables.
+        """How many counts each part has: of everybody, then of those who lack a value.
 
         All are by block; of an outcome first those of the events.
         """
         for part in self.parts:
-            each = 2 if isinstance(part, JointCategory) else 4
-            yield part, each * part.tables * self.blocks * part.width
+            yield part, 2 * part.tables * self.blocks * part.width
 
 
 def level_names(grouping: Grouping) -> tuple[str, ...]:
@@ -213,6 +231,11 @@ class JointQuestion(Message, frozen=True, tag="joint", tag_field="ask"):
     plan: JointPlan
     members: tuple[str, ...]
     keepers: tuple[Keeper, ...]
+
+    def length(self, member: str) -> int:
+        """How many numbers a member shares."""
+        draws = self.members.index(member) < DRAWERS
+        return self.plan.length if draws else self.plan.counted
 
     def context(self, member: str, keeper: str) -> bytes:
         """What shares are for: they cannot be moved elsewhere."""

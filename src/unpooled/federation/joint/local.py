@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 
+import numpy as np
+
 from unpooled.center.keys import CenterKey
 from unpooled.center.questions import Answer
 from unpooled.center.questions.joint import JointQuestion, JointShares, Keeper
@@ -18,6 +20,7 @@ from unpooled.federation.joint.record import JointRecord
 from unpooled.federation.joint.runtime import Alone
 from unpooled.federation.joint.secure import InconsistentError, Secure
 from unpooled.maths.joint.shares import (
+    BYTES,
     KEEPERS,
     FieldArray,
     added,
@@ -89,12 +92,13 @@ def opened_shares(
         plain = key.open(shares.sealed[place], question.context(member, keeper))
     except (SealError, IndexError) as error:
         raise JointError(f"the shares of {member} cannot be opened by {keeper}") from error
-    if len(plain) % 16 or len(plain) // 16 != question.plan.length:
+    if len(plain) != BYTES * question.length(member):
         raise JointError(f"the shares of {member} are not as many as the plan says")
     numbers = from_bytes(plain)
     if not are_shares(numbers):
         raise JointError(f"the shares of {member} are out of range")
-    return numbers
+    nothing = np.zeros(question.plan.length - len(numbers), dtype=object)
+    return np.concatenate((numbers, nothing))
 
 
 def _private(name: str, secret: bytes) -> bytes:

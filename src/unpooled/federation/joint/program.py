@@ -88,12 +88,15 @@ async def joint_numbers(secure: Secure, plan: JointPlan, shares: FieldArray) -> 
     if len(shares) != plan.length:
         raise InconsistentError(f"there must be {plan.length} shares, got {len(shares)}")
     program = _Program(secure, plan)
-    sizes, rest = shares[: plan.blocks], shares[plan.blocks :]
+    sizes, rest = shares[: plan.blocks], shares[plan.blocks : plan.counted]
+    draws = shares[plan.counted :]
     if not await program.part_people(sizes):
         return None
     parts = []
     for part, size in plan.sections():
         section, rest = rest[:size], rest[size:]
+        if part.is_cut:
+            section, draws = np.concatenate((section, draws[:size])), draws[size:]
         match part:
             case JointNumber():
                 parts.append(await program.number(part, section))
