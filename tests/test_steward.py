@@ -9,6 +9,7 @@ import pytest
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
+from unpooled.center.ledger import read
 from unpooled.center.policy import Policy
 from unpooled.center.questions import Reason, SizesQuestion, decode_answer, encode
 from unpooled.center.steward import (
@@ -22,11 +23,13 @@ from unpooled.center.steward import (
     withdraw,
 )
 from unpooled.errors import HeldError, InputError, LedgerError
+from unpooled.results.releases import ledger_text
 from unpooled.results.steward_text import decision_text, held_text
 
 QUESTION = encode(SizesQuestion(variable="los"))
 OTHER = encode(SizesQuestion(variable="los", where="los > 10"))
 TICKET = "0" * 32
+BUT_FIVE = "los >= 30 and los < 55"
 
 
 @pytest.fixture
@@ -144,6 +147,35 @@ def test_of_two_decisions_at_once_the_refusal_holds_and_both_are_withdrawn(
     withdraw(folder, held.short)
     assert decided(folder) == []
     assert pending(folder) == [held]
+
+
+def test_the_steward_reads_what_an_answer_shuts_out_before_and_after_it_leaves(
+    haifa: Center, folder: Path
+) -> None:
+    some, most = (encode(SizesQuestion(variable="los", where=w)) for w in ("los < 30", BUT_FIVE))
+    for question in (some, most):
+        with pytest.raises(HeldError):
+            haifa.answer(question)
+        decide_all(folder, "approved")
+        haifa.answer(question)
+        ledger = ledger_text(*read(folder.with_name("Haifa.ledger")))
+        warning = "shuts out later answers by everybody"
+        ((_, shown),) = [(h, held_text(folder, h)) for h, _ in decided(folder)][-1:]
+        assert (f"all 25; {warning}" in shown) == (question == most)
+        assert (f"all 25; {warning}" in ledger) == (question == most)
+    with pytest.raises(HeldError):
+        haifa.answer(QUESTION)
+    (late,) = pending(folder)
+    assert "would-isolate" in late.answer  # it was true
+
+
+def test_the_steward_reads_which_groups_are_those_of_an_earlier_answer(
+    haifa: Center, folder: Path
+) -> None:
+    with pytest.raises(HeldError):
+        haifa.answer(encode(SizesQuestion(variable="los", where="los > 5")))  # all but six
+    (held,) = pending(folder)
+    assert "all 60; all as in an earlier answer, fewer than 10 people" in held_text(folder, held)
 
 
 def test_refusals_are_held_too_so_that_waiting_tells_nothing(haifa: Center, folder: Path) -> None:

@@ -113,14 +113,14 @@ def test_tables_sums_who_shares_values_and_rows_are_all_remembered(tmp_path: Pat
     haifa = center(tmp_path, rows, policy)
     for question in asked:
         ask(haifa, question)
-    before = haifa._memory.told
+    before = haifa._memory.state
     assert before.tables
     assert before.rows
     assert len(before.sets) > 2
     assert any(own.knows for own in before.variables.values())
     haifa.close()
     again = center(tmp_path, rows, policy)
-    assert knowledge(again._memory.told) == knowledge(before)
+    assert knowledge(again._memory.state) == knowledge(before)
     assert ask(again, outcome).aggregate is None
     again.close()
 

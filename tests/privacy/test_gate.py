@@ -90,7 +90,7 @@ def asked(door: Gate, question: Question, rows: pl.DataFrame) -> Asked | None:
     if isinstance(question, CatalogueQuestion | ProtocolQuestion):
         return None
     known = Rows(open_source(rows), FREE, KEY.secret)
-    return Asked(find_cohort(known, question, Variable(lower=0)), door.memory.told)
+    return Asked(find_cohort(known, question, Variable(lower=0)), door.memory.state)
 
 
 def release(

@@ -90,12 +90,12 @@ def _split(
             yield [], rows
             return
         levels = groupings[depth]
-        own = cells[rows, depth]
-        counts = np.bincount(own, people[rows], len(levels.names)).astype(int).tolist()
+        levels_here = cells[rows, depth]
+        counts = np.bincount(levels_here, people[rows], len(levels.names)).astype(int).tolist()
         ordered = levels.grouping.rises
         for joined in join_levels(counts, least, ordered=ordered, empty=levels.empty):
             names = [levels.names[level] for level in joined]
-            for rest, some in parts(depth + 1, rows[np.isin(own, joined)]):
+            for rest, some in parts(depth + 1, rows[np.isin(levels_here, joined)]):
                 yield [names, *rest], some
 
     yield from parts(0, np.arange(len(cells)))

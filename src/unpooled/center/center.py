@@ -182,7 +182,7 @@ class Center:
         refusals = self._too_small(question, cohort)
         if cohort.groups:
             check_persons(self._rows, question)
-        draft = self._memory.told.about_rows(
+        draft = self._memory.state.about_rows(
             question.variable, rows_chosen(question, self._rows.varies)
         )
         nearest, against = self._nearest(question, cohort, draft), None
@@ -229,23 +229,23 @@ class Center:
         """
         if question.where is None:
             return []
-        found, words = [], condition(question.where)
+        names, words = [], condition(question.where)
         everybody = self._cohort(msgspec.structs.replace(question, where=None))
         for group in cohort.groups:
-            own, key = cohort.members(group), (question.by, question.cuts, group)
-            known = draft.known(key, words)
-            if known is not None:
-                cohort.put(group, from_bits(known.people, self._rows.size))
-                found += [group] if known.nearest else []
+            members, key = cohort.members(group), (question.by, question.cuts, group)
+            before = draft.recorded(key, words)
+            if before is not None:
+                cohort.put(group, from_bits(before.people, self._rows.size))
+                names += [group] if before.nearest else []
                 continue
-            near = draft.nearest(key, own, self._policy.k)
+            near = draft.nearest(key, members, self._policy.k)
             whole = everybody.groups.get(group)
             if near is None and whole is not None:
-                near = whole if int((whole ^ own).sum()) < self._policy.k else None
+                near = whole if int((whole ^ members).sum()) < self._policy.k else None
             if near is not None:
                 cohort.put(group, near)
-                found.append(group)
-        return found
+                names.append(group)
+        return names
 
     def _chosen(
         self,
@@ -264,7 +264,7 @@ class Center:
         key, words = (question.by, question.cuts, group), condition(question.where)
         people = cohort.members(group)
         number = len(self.ledger) + 1
-        free = nearest or is_plain(question.where) or draft.known(key, words) is not None
+        free = nearest or is_plain(question.where) or draft.recorded(key, words) is not None
         if not free and draft.follows(people):
             raise TooClose
         return draft.choose(key, words, people, number, nearest=nearest)
@@ -318,12 +318,12 @@ class Center:
         """What can still be told of: everybody, and each declared grouping whole."""
         if draft is None and self._open is not None:
             return self._open
-        state = self._memory.told if draft is None else draft
+        state = self._memory.state if draft is None else draft
         names = {EVERYBODY, *(self._policy.groupings or ())} if self._open is None else self._open
-        found = {name for name in names if self._can_tell(name, state)}
+        still = {name for name in names if self._can_tell(name, state)}
         if draft is None:
-            self._open = found
-        return found
+            self._open = still
+        return still
 
     def _can_tell(self, name: str, draft: Draft) -> bool:
         number = len(self.ledger) + 1

@@ -82,16 +82,17 @@ def _groupings(source: Source, policy: Policy) -> Iterator[Finding]:
     if policy.ad_hoc == "none":
         yield Finding("groupings", True, "single questions are refused")
         return
-    groupings = {n: c for n, c in policy.grouped_by(source.kinds).items() if policy.allows(n)}
-    told = ", ".join(_cut(name, cuts) for name, cuts in groupings.items())
-    yield Finding("groupings", True, told or "none: questions are about everybody")
+    groupings = policy.grouped_by()
+    listed = ", ".join(_cut(name, cuts) for name, cuts in groupings.items())
+    none = "none is declared, so single questions are about everybody. Hint: groupings in [policy]"
+    yield Finding("groupings", True, listed or none, note=not listed)
     for name, cuts in groupings.items():
-        counted = f"SELECT count(DISTINCT {quote(name)}) FROM {source.relation}"
-        levels = 0 if cuts else int(source.rows(counted)[0][0])
-        if levels > _LEVELS:
+        counted = f"SELECT count(DISTINCT {quote(name)}), count({quote(name)})"
+        levels, people = (0, 0) if cuts else source.rows(f"{counted} FROM {source.relation}")[0]
+        if levels > _LEVELS or (levels > 2 and people < policy.k * levels):
             words = (
-                f"{name} has {levels} levels, so conditions on it choose nearly any people. "
-                "Hint: leave it out of groupings in [policy], which names those that you mean"
+                f"{name} has {levels} levels of {people / levels:.3g} rows each, so conditions on "
+                "it choose nearly any people. Hint: leave it out of groupings in [policy]"
             )
             yield Finding("groupings", True, words, note=True)
 
@@ -102,12 +103,14 @@ def _cut(name: str, cuts: tuple[float, ...] | None) -> str:
 
 def _cells(source: Source, columns: Sequence[str]) -> Iterator[Finding]:
     missing = missing_cells(source, columns)
-    told = ", ".join(f"{column} {cells}" for column, cells in missing.items())
-    yield Finding("data", True, f"missing cells: {told or 'none'}")
+    listed = ", ".join(f"{column} {cells}" for column, cells in missing.items())
+    yield Finding("data", True, f"missing cells: {listed or 'none'}")
     almost = list(almost_numbers(source, columns))
     for column in almost:
         yield Finding("data", True, str(column), note=True)
-    words = [column for column in columns if column not in {found.column for found in almost}]
+    words = [
+        column for column in columns if column not in {almost_one.column for almost_one in almost}
+    ]
     for kept in kept_words(source, words):
         yield Finding("data", True, str(kept), note=True)
 
@@ -196,12 +199,12 @@ class _Remembered(msgspec.Struct):
 def _people_of(memory: Path) -> str | None:
     if not memory.exists():
         return None
-    found = None
+    people = None
     with open_lines(memory) as lines:
         for line in lines:
             with suppress(msgspec.MsgspecError):  # damage is found elsewhere
-                found = msgspec.json.decode(line, type=_Remembered).people or found
-    return found
+                people = msgspec.json.decode(line, type=_Remembered).people or people
+    return people
 
 
 def missing_cells(source: Source, columns: Iterable[str]) -> dict[str, int]:
@@ -215,13 +218,13 @@ def missing_cells(source: Source, columns: Iterable[str]) -> dict[str, int]:
     >>> missing_cells(rows, rows.kinds)
     {'crp': 2}
     """
-    found = {}
+    missing = {}
     for column in columns:
         numbers = source.kinds[column] in ("integer", "float")
         cells = source.filled(column) if numbers else _count(source, column)
         if cells < source.size:
-            found[column] = source.size - cells
-    return found
+            missing[column] = source.size - cells
+    return missing
 
 
 def _count(source: Source, column: str) -> int:
@@ -258,11 +261,11 @@ def kept_words(source: Source, columns: Iterable[str]) -> Iterator[KeptWord]:
     for column in columns:
         if source.kinds[column] == "text":
             word = f"trim(CAST({quote(column)} AS VARCHAR))"
-            found = source.rows(
+            counted = source.rows(
                 f"SELECT {word} AS w, count(*) AS n FROM {source.relation} "
                 f"WHERE {word} IN {words_sql(MISSING_WORDS)} GROUP BY w ORDER BY n DESC, w"
             )
-            yield from (KeptWord(column, word, cells) for word, cells in found)
+            yield from (KeptWord(column, word, cells) for word, cells in counted)
 
 
 @dataclass(frozen=True, slots=True)

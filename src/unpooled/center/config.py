@@ -239,8 +239,8 @@ def _expression(name: str, variable: CenterVariable, source: Source) -> str:
         )
         value = f"(CASE {cases} END)"
     if variable.groups is not None:
-        told = "text" if variable.codes is not None else kind
-        value = f"(CASE WHEN {_is_one_of(value, variable.groups, told)} THEN {value} END)"
+        words_kind = "text" if variable.codes is not None else kind
+        value = f"(CASE WHEN {_is_one_of(value, variable.groups, words_kind)} THEN {value} END)"
     if variable.factor is not None or variable.offset is not None:
         factor = 1.0 if variable.factor is None else variable.factor
         offset = 0.0 if variable.offset is None else variable.offset

@@ -208,10 +208,11 @@ class Told:
         self, kept: Sequence[Element], label: IntArray, numbers: IntArray
     ) -> bool:
         """Whether all parts tell sums, and those of all together follow."""
-        own = numbers[sorted(part - 1 for part in _parts(label))]
+        each = numbers[sorted(part - 1 for part in _parts(label))]
         together = (label > 0).astype(np.int64)
         return (
-            bool(own.min() > 1) and not self._unknown(kept, together, own.max(keepdims=True)).any()
+            bool(each.min() > 1)
+            and not self._unknown(kept, together, each.max(keepdims=True)).any()
         )
 
     def _loose(
@@ -252,15 +253,15 @@ class Told:
     ) -> IntArray:
         """How many witnesses the step from each part to its partner has, for counts."""
         size, plain = len(numbers) + 1, np.append(True, numbers == 1)
-        found = np.zeros(size, dtype=np.int64)
+        witnesses = np.zeros(size, dtype=np.int64)
         new = before.fresh & (label > 0) & (partner[label] == 0)
         part, fresh = _summed(label[new], self.count[new])
-        found[part] += fresh
+        witnesses[part] += fresh
         old = ~before.fresh
         keys = before.run[old] * size + label[old]
         key, people = _summed(keys, self.count[old])
         if not len(key):
-            return found
+            return witnesses
         run, part = key // size, key % size
         other = run * size + partner[part]
         at = np.minimum(np.searchsorted(key, other), len(key) - 1)
@@ -273,8 +274,8 @@ class Told:
             rich = np.where(plain[part] & plain[partner[part]], every, spare + spare[at])
             alike = self._alike(keys, key, at, old)
             pairs = np.minimum(pairs, np.maximum(rich, alike))
-        found += np.bincount(part[there], pairs[there], size).astype(np.int64)
-        return found
+        witnesses += np.bincount(part[there], pairs[there], size).astype(np.int64)
+        return witnesses
 
     def _alike(self, keys: IntArray, key: IntArray, at: IntArray, atoms: BoolArray) -> IntArray:
         """For each key and its partner: pairs of people who share a value."""
@@ -329,9 +330,9 @@ class Told:
 
         `keys` has one per atom among `atoms`.
         """
-        found, inverse = np.unique(keys, return_inverse=True)
+        different, inverse = np.unique(keys, return_inverse=True)
         if numbers == 1:
-            return np.zeros(len(found), dtype=np.int64)
+            return np.zeros(len(different), dtype=np.int64)
         least = self.others if self.others >= _CROWD else 0  # who has no number may be one
         both, people = _summed(inverse * (_CROWDS + 1) + self.crowd[atoms], self.count[atoms])
         group, crowd = both // (_CROWDS + 1), both % (_CROWDS + 1)
@@ -339,10 +340,10 @@ class Told:
         group = group[crowd > 0]
         order = np.lexsort((-people, group))
         group, people = group[order], people[order]
-        first = np.searchsorted(group, np.arange(len(found)))
+        first = np.searchsorted(group, np.arange(len(different)))
         top = np.arange(len(group)) - first[group] < numbers - 1
-        total = np.bincount(group[top], people[top], len(found)).astype(np.int64)
-        there = np.bincount(group[top], minlength=len(found))
+        total = np.bincount(group[top], people[top], len(different)).astype(np.int64)
+        there = np.bincount(group[top], minlength=len(different))
         return np.asarray(total + (numbers - 1 - there) * least)
 
     # --- what follows -----------------------------------------------------------------------
@@ -362,11 +363,11 @@ class Told:
             return label
         label = label.copy()
         for each in np.unique(numbers[doubtful - 1]).tolist():
-            own = doubtful[numbers[doubtful - 1] == each]
+            alike = doubtful[numbers[doubtful - 1] == each]
             rows = [np.where(self._sums_of(e)[e.part] >= each, e.part, 0) for e in kept]
             span = _Span.of([row for row in rows if row.any()], len(self.count))
-            held = span.holds((label == own[:, None]).astype(np.float64))
-            label[np.isin(label, own[held])] = 0
+            held = span.holds((label == alike[:, None]).astype(np.float64))
+            label[np.isin(label, alike[held])] = 0
         return label
 
     def _sums_of(self, element: Element) -> IntArray:
@@ -493,9 +494,9 @@ class _Ties:
 
 def _next(some: IntArray, size: int) -> IntArray:
     """For each part the next one that has people; the last has itself."""
-    found = np.arange(size)
-    found[some[:-1]] = some[1:]
-    return found
+    following = np.arange(size)
+    following[some[:-1]] = some[1:]
+    return following
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,30 +518,30 @@ class _Prefix:
         return cls(nowhere, 1, np.full(atoms, True), nowhere, np.array([True]))
 
     @classmethod
-    def of(cls, marks: Sequence["_Marks"], told: Sequence[Element], atoms: int) -> "_Prefix":
+    def of(cls, marks: Sequence["_Marks"], elements: Sequence[Element], atoms: int) -> "_Prefix":
         """Behind all of these."""
-        if not told:
+        if not elements:
             return cls.empty(atoms)
-        found, run = np.unique(np.sum([m.parts for m in marks], axis=0), return_inverse=True)
+        runs, run = np.unique(np.sum([m.parts for m in marks], axis=0), return_inverse=True)
         total = np.sum([m.sums for m in marks], axis=0)
         sums, place = np.unique(total, return_inverse=True)
-        fresh = ~np.any([e.part > 0 for e in told], axis=0)
-        return cls(run, len(found), fresh, place, sums == 0)
+        fresh = ~np.any([e.part > 0 for e in elements], axis=0)
+        return cls(run, len(runs), fresh, place, sums == 0)
 
     def after(self, part: IntArray, numbers: IntArray) -> "_Prefix":
         size = int(part.max(initial=0)) + 1
-        found, run = np.unique(self.run * size + part, return_inverse=True)
+        runs, run = np.unique(self.run * size + part, return_inverse=True)
         rich = np.where(np.append(False, numbers > 1)[part], part, 0)
         keys, sums = np.unique(self.sums * size + rich, return_inverse=True)
         without = self.without_sums[keys // size] & (keys % size == 0)
-        return _Prefix(run, len(found), self.fresh & (part == 0), sums, without)
+        return _Prefix(run, len(runs), self.fresh & (part == 0), sums, without)
 
 
 class _Prefixes:
     """What tells people apart before each place in a list; made where it is asked for."""
 
-    def __init__(self, told: Sequence[Element], atoms: int) -> None:
-        self._told = told
+    def __init__(self, elements: Sequence[Element], atoms: int) -> None:
+        self._told = elements
         self._atoms = atoms
         self._made: dict[int, _Prefix] = {}
 
@@ -640,17 +641,17 @@ def _without(label: IntArray, parts: Iterable[int]) -> IntArray:
 
 def _joint(of: Places, part: Places, size: int, atoms: int) -> IntArray:
     """How many people there are of each atom and part."""
-    found = np.zeros(atoms * size, dtype=np.int64)
+    people = np.zeros(atoms * size, dtype=np.int64)
     for piece in big_arrays.pieces(len(of)):
         keys = of[piece].astype(np.int64) * size + part[piece]
-        found += np.bincount(keys, minlength=len(found))
-    return found
+        people += np.bincount(keys, minlength=len(people))
+    return people
 
 
 def _summed(keys: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
     """The different keys, and how many people have each."""
-    found, inverse = np.unique(keys, return_inverse=True)
-    return found, np.bincount(inverse, count, len(found)).astype(np.int64)
+    different, inverse = np.unique(keys, return_inverse=True)
+    return different, np.bincount(inverse, count, len(different)).astype(np.int64)
 
 
 def crowds(values: FloatArray) -> Crowds:
@@ -683,10 +684,10 @@ def _shared(ordered: FloatArray) -> tuple[FloatArray, IntArray]:
     """The values that most people share, ascending, and how many share each; NaN is one value."""
     value, count = np.zeros(0), np.zeros(0, dtype=np.int64)
     for piece in big_arrays.pieces(len(ordered)):
-        found, people = np.unique(ordered[piece], return_counts=True)
-        if len(value) and np.array_equal(value[-1:], found[:1], equal_nan=True):
+        values, people = np.unique(ordered[piece], return_counts=True)
+        if len(value) and np.array_equal(value[-1:], values[:1], equal_nan=True):
             people[0] += count[-1]
             value, count = value[:-1], count[:-1]
         most = np.sort(np.argsort(-count, kind="stable")[:_CROWDS])
-        value, count = np.append(value[most], found), np.append(count[most], people)
+        value, count = np.append(value[most], values), np.append(count[most], people)
     return value, count

@@ -94,11 +94,11 @@ def use_freeze(config: Path, freeze: Freeze) -> None:
 
 def _needed(center: CenterFile, rows: Source) -> tuple[str, ...]:
     """The center's own names of the columns to keep, in their order."""
-    known = translate(rows, center.variables)
-    for problem in policy_problems(center.policy, known):
+    names = translate(rows, center.variables)
+    for problem in policy_problems(center.policy, names):
         raise InputError(f"policy: {problem}")
     policy, declared = center.policy, center.variables
-    allowed = [name for name in known.kinds if policy.allows(name) or name == policy.person]
+    allowed = [name for name in names.kinds if policy.allows(name) or name == policy.person]
     plain = {name for name in allowed if name not in declared}
     kept = plain | {variable.local or name for name, variable in declared.items()}
     return tuple(name for name in rows.kinds if name in kept)
@@ -162,8 +162,8 @@ def _with_data(text: str, setting: str) -> str:
     tables = [place for place, line in enumerate(lines) if line.lstrip().startswith("[")]
     top = range(tables[0] if tables else len(lines))
     for place in top:
-        if found := _DATA.match(lines[place]):
-            lines[place] = setting + lines[place][found.end() :]
+        if match := _DATA.match(lines[place]):
+            lines[place] = setting + lines[place][match.end() :]
             return "".join(lines)
     for start, stop in pairwise([*tables, len(lines)]):
         if lines[start].replace(" ", "").startswith("[postgres]"):

@@ -125,20 +125,20 @@ class Gate:
         entry = None if ticket is None else self.ledger.find(_bytes(question), ticket)
         return None if entry is None else Release(self.center, entry.answer.encode(), _SEAL)
 
-    def _judged(self, said: Answer, question: Asking, asked: Asked | None) -> Draft | None:
+    def _judged(self, answer: Answer, question: Asking, asked: Asked | None) -> Draft | None:
         """What would be told, in full; raises unless all of it may leave."""
-        if said.k != self.policy.k:
+        if answer.k != self.policy.k:
             raise GateError("the K that is told must be the K that is in force")
-        self._judge_refusals(said, question)
-        aggregate: Any = said.aggregate
+        self._judge_refusals(answer, question)
+        aggregate: Any = answer.aggregate
         if aggregate is None:
-            if said.nearest:
+            if answer.nearest:
                 raise GateError("a group that was not asked for must not be named")
             return None if asked is None else asked.draft
         if isinstance(aggregate, Catalogue) and isinstance(question, CatalogueQuestion):
             aggregate.check(self.policy.allows)
             return None
-        if not set(said.shuts_out) <= {EVERYBODY, *(self.policy.groupings or ())}:
+        if not set(answer.shuts_out) <= {EVERYBODY, *(self.policy.groupings or ())}:
             raise GateError("an answer may say only of declared groupings that it shuts them out")
         if not isinstance(question, CohortQuestion) or type(aggregate) is not ANSWERS.get(
             type(question)
@@ -147,47 +147,47 @@ class Gate:
         if asked is None:
             raise GateError("an answer about people must say who they are")
         self._judge_labels(aggregate, question, asked.cohort)
-        if not set(said.nearest) <= set(aggregate.labels()):
+        if not set(answer.nearest) <= set(aggregate.labels()):
             raise GateError("a group that was not asked for must not be named")
         declared = self.variables.get(question.variable, Variable())
         aggregate.limits(question, self.policy.terms(question, declared))
         return self._judge_people(aggregate, question, asked)
 
-    def _judge_refusals(self, said: Answer, question: Asking) -> None:
+    def _judge_refusals(self, answer: Answer, question: Asking) -> None:
         names, k = _names(question), self.policy.k
         needed = question.needs(k) if isinstance(question, CohortQuestion) else k
         limits = {None, k, needed, self.policy.refusals_a_day}
-        for refusal in said.refusals:
+        for refusal in answer.refusals:
             if refusal.name is not None and refusal.name not in names:
                 raise GateError("a refusal may name only what the question named")
             if refusal.limit not in limits:
                 raise GateError("a refusal may tell only the limit of a rule")
 
-    def _judge_labels(self, said: Aggregate, question: CohortQuestion, cohort: Cohort) -> None:
+    def _judge_labels(self, aggregate: Aggregate, question: CohortQuestion, cohort: Cohort) -> None:
         """Only variables that the policy allows, only groups that were asked for, and each once."""
         groups = set(question.groups or ()) if question.by is not None else set()
         if not all(self.policy.allows(name) for name in _names(question) - groups):
             raise GateError("the policy does not allow this variable")
-        labels = list(said.labels())
+        labels = list(aggregate.labels())
         if len(set(labels)) < len(labels) or not labels:
             raise GateError("a group must be told once")
         asked = {EVERYBODY} if question.by is None else groups or set(cohort.groups)
         if not set(labels) <= asked & set(cohort.groups):
             raise GateError("a group that was not asked for must not be named")
 
-    def _judge_people(self, said: Aggregate, question: CohortQuestion, asked: Asked) -> Draft:
+    def _judge_people(self, aggregate: Aggregate, question: CohortQuestion, asked: Asked) -> Draft:
         """The counts are those of the people that are declared; and the rule allows them."""
         cohort, number = asked.cohort, len(self.ledger) + 1
         draft, words = asked.draft, condition(question.where)
-        for group in said.labels():
+        for group in aggregate.labels():
             key = (question.by, question.cuts, group)
             draft = draft.choose(key, words, cohort.members(group), number)
         declared: Counter[int] = Counter()
-        for told in said.tells(question, cohort):
-            told.check()
-            declared.update(count for count in told.counts if count is not None)
-            draft = draft.tell(told, number, cohort.value)
-        if Counter(_whole_numbers(msgspec.to_builtins(said))) - declared:
+        for disclosure in aggregate.tells(question, cohort):
+            disclosure.check()
+            declared.update(count for count in disclosure.counts if count is not None)
+            draft = draft.tell(disclosure, number, cohort.value)
+        if Counter(_whole_numbers(msgspec.to_builtins(aggregate))) - declared:
             raise GateError("a count that is said must be declared")
         return draft
 
@@ -235,17 +235,17 @@ def _names(question: Asking) -> set[str]:
     return used
 
 
-def _whole_numbers(said: object) -> Iterator[int]:
+def _whole_numbers(tree: object) -> Iterator[int]:
     """Every whole number in an aggregate; what counts anybody must be one."""
-    match said:
+    match tree:
         case bool():
             return
         case int():
-            yield said
+            yield tree
         case dict():
-            for name, part in said.items():
+            for name, part in tree.items():
                 if name not in _NOT_COUNTS:
                     yield from _whole_numbers(part)
         case list() | tuple():
-            for part in said:
+            for part in tree:
                 yield from _whole_numbers(part)

@@ -118,15 +118,15 @@ class Ledger:
         self, kind: Kind, question: bytes, answer: bytes, ticket: str | None = None
     ) -> Entry:
         """Record an answer. Once this returns it is on disk; if it raises, nothing is recorded."""
-        asked, said = _text("question", question), _text("answer", answer)
+        question_text, answer_text = _text("question", question), _text("answer", answer)
         with self._turn:
             chain = self._chain
             blank = Entry(
                 number=chain.entries + 1,
                 time=_now(),
                 kind=kind,
-                question=asked,
-                answer=said,
+                question=question_text,
+                answer=answer_text,
                 ticket=ticket,
                 asker=self.asker,
                 previous=chain.head,
@@ -224,8 +224,8 @@ def mend(path: Path) -> Path:
         *lines, last = list(file) or [b"\n"]
         damage = _Chain().follow(lines)
         if damage or last.endswith(b"\n"):
-            found = "line {}: {}".format(*damage) if damage else "the last line is whole"
-            raise LedgerError(f"{path}: mend is for a last line cut short; {found}")
+            damaged = "line {}: {}".format(*damage) if damage else "the last line is whole"
+            raise LedgerError(f"{path}: mend is for a last line cut short; {damaged}")
         return file.set_aside(last)
 
 

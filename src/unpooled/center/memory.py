@@ -115,36 +115,36 @@ class Draft:
     new_crowds: Mapping[str, Crowds] = field(default_factory=dict)
 
     def tell(
-        self, said: Disclosure, answer: int, values: Values, *, judged: bool = True
+        self, disclosure: Disclosure, answer: int, values: Values, *, judged: bool = True
     ) -> "Draft":
         """The draft with one more disclosure; raises TooClose, unless it is not to be judged."""
-        known, tell = dict(self.new_crowds), Told.tell if judged else Told.heard
-        if not said.numbers:
-            ones = np.ones(len(said.counts), dtype=np.int64)
-            words = tell(self.words, said.part, ones, answer)
-            lists = {v: tell(own, said.part, ones, answer) for v, own in self.variables.items()}
-            return replace(self, words=words, variables=lists, new=(*self.new, said))
-        if self._is_known(said):
+        new_crowds, tell = dict(self.new_crowds), Told.tell if judged else Told.heard
+        if not disclosure.numbers:
+            part, ones = disclosure.part, np.ones(len(disclosure.counts), dtype=np.int64)
+            words = tell(self.words, part, ones, answer)
+            lists = {v: tell(one, part, ones, answer) for v, one in self.variables.items()}
+            return replace(self, words=words, variables=lists, new=(*self.new, disclosure))
+        if self._is_known(disclosure):
             return self
         lists, tables = dict(self.variables), self.tables
-        for variable, numbers in said.numbers.items():
-            own, each = lists.get(variable, self.words), np.array(numbers, dtype=np.int64)
-            if each.max(initial=1) > 1 and not own.knows:
-                known[variable] = crowds(values())
-                own = own.knowing(known[variable])
-            lists[variable] = tell(own, said.part, each, answer)
-        if said.edges:
-            cut, edges = next(iter(said.numbers)), np.array(said.edges)
-            tables = (*tables, ToldTable(cut, edges, bits(said.part > 0)))
+        for variable, numbers in disclosure.numbers.items():
+            one, each = lists.get(variable, self.words), np.array(numbers, dtype=np.int64)
+            if each.max(initial=1) > 1 and not one.knows:
+                new_crowds[variable] = crowds(values())
+                one = one.knowing(new_crowds[variable])
+            lists[variable] = tell(one, disclosure.part, each, answer)
+        if disclosure.edges:
+            cut, edges = next(iter(disclosure.numbers)), np.array(disclosure.edges)
+            tables = (*tables, ToldTable(cut, edges, bits(disclosure.part > 0)))
         return replace(
-            self, variables=lists, tables=tables, new=(*self.new, said), new_crowds=known
+            self, variables=lists, tables=tables, new=(*self.new, disclosure), new_crowds=new_crowds
         )
 
-    def _is_known(self, said: Disclosure) -> bool:
+    def _is_known(self, disclosure: Disclosure) -> bool:
         """Whether it counts a set that words chose already, and nothing else."""
-        alone = all(numbers == (1,) for numbers in said.numbers.values())
-        mark = bits(said.part > 0) if alone and not said.edges else None
-        return any(known.people == mark for known in self.sets)
+        alone = all(numbers == (1,) for numbers in disclosure.numbers.values())
+        mark = bits(disclosure.part > 0) if alone and not disclosure.edges else None
+        return any(one.people == mark for one in self.sets)
 
     def choose(
         self, key: Key, words: Words, people: BoolArray, answer: int, *, nearest: bool = False
@@ -154,10 +154,10 @@ class Draft:
         if chosen in self.sets:
             return self
         part = big_arrays.mapped(np.int32, lambda chosen: chosen, people)
-        told = self.tell(Disclosure(part, (None,)), answer, _no_values)
-        if self.known(key, words) is not None:
-            return told
-        return replace(told, sets=(*told.sets, chosen))
+        draft = self.tell(Disclosure(part, (None,)), answer, _no_values)
+        if self.recorded(key, words) is not None:
+            return draft
+        return replace(draft, sets=(*draft.sets, chosen))
 
     def fresh(self) -> "Draft":
         """As if nothing had been told."""
@@ -170,15 +170,15 @@ class Draft:
     def nearest(self, key: Key, people: BoolArray, k: int) -> BoolArray | None:
         """The set of the same group that was told and differs by fewer than K people."""
         mark = bits(people)
-        near = [(known.differs(mark), known) for known in self.sets if known.key == key]
+        near = [(one.differs(mark), one) for one in self.sets if one.key == key]
         least = min((far for far, _ in near), default=k)
         if least >= k:
             return None
-        return from_bits(next(known.people for far, known in near if far == least), self.size)
+        return from_bits(next(one.people for far, one in near if far == least), self.size)
 
-    def known(self, key: Key, words: Words) -> ToldSet | None:
+    def recorded(self, key: Key, words: Words) -> ToldSet | None:
         """The set that these very words chose before."""
-        same = (told for told in self.sets if told.key == key and told.words == words)
+        same = (one for one in self.sets if one.key == key and one.words == words)
         return next(same, None)
 
     def edges(self, variable: str, people: BoolArray) -> list[FloatArray]:
@@ -188,60 +188,60 @@ class Draft:
         so that the rest of a grouping follows; what tables have whose people are these together;
         and what all tables have.
         """
-        own = np.frombuffer(bits(people), dtype=np.uint8)
+        these = np.frombuffer(bits(people), dtype=np.uint8)
         size, whole, most = 0, None, None
         apart: list[FloatArray] = []
-        for told in self.tables:
-            theirs = np.frombuffer(told.people, dtype=np.uint8)
-            if told.variable != variable:
+        for table in self.tables:
+            theirs = np.frombuffer(table.people, dtype=np.uint8)
+            if table.variable != variable:
                 continue
-            if not (own & theirs).any():
-                apart.append(told.edges)
+            if not (these & theirs).any():
+                apart.append(table.edges)
                 continue
-            most = told.edges if most is None else np.intersect1d(most, told.edges)
+            most = table.edges if most is None else np.intersect1d(most, table.edges)
             count = int(np.bitwise_count(theirs).sum())
-            if not (own & ~theirs).any() and (whole is None or count < size):
-                size, whole = count, told.edges
-        found = [] if whole is None else [whole, *(np.intersect1d(whole, e) for e in apart[-3:])]
-        found += self._together(variable, own)
-        found += [] if most is None else [most]
-        return list({edges.tobytes(): edges for edges in found if len(edges)}.values())
+            if not (these & ~theirs).any() and (whole is None or count < size):
+                size, whole = count, table.edges
+        shared = [] if whole is None else [whole, *(np.intersect1d(whole, e) for e in apart[-3:])]
+        shared += self._together(variable, these)
+        shared += [] if most is None else [most]
+        return list({edges.tobytes(): edges for edges in shared if len(edges)}.values())
 
-    def _together(self, variable: str, own: NDArray[np.uint8]) -> list[FloatArray]:
+    def _together(self, variable: str, these: NDArray[np.uint8]) -> list[FloatArray]:
         """What tables of some of these people share that have each of them once; latest first."""
-        found: list[FloatArray] = []
-        mine, edges = np.zeros_like(own), list[FloatArray]()
-        for told in reversed(self.tables):
-            theirs = np.frombuffer(told.people, dtype=np.uint8)
-            if told.variable != variable or (theirs & ~own).any():
+        shared: list[FloatArray] = []
+        mine, edges = np.zeros_like(these), list[FloatArray]()
+        for table in reversed(self.tables):
+            theirs = np.frombuffer(table.people, dtype=np.uint8)
+            if table.variable != variable or (theirs & ~these).any():
                 continue
             if (theirs & mine).any():  # another family begins
-                mine, edges = np.zeros_like(own), []
-            mine, edges = mine | theirs, [*edges, told.edges]
-            if len(edges) > 1 and np.array_equal(mine, own):
-                found.append(reduce(np.intersect1d, edges))
-                mine, edges = np.zeros_like(own), []
-        return found[:_FAMILIES]
+                mine, edges = np.zeros_like(these), []
+            mine, edges = mine | theirs, [*edges, table.edges]
+            if len(edges) > 1 and np.array_equal(mine, these):
+                shared.append(reduce(np.intersect1d, edges))
+                mine, edges = np.zeros_like(these), []
+        return shared[:_FAMILIES]
 
     def rest(self, variable: str, people: BoolArray) -> FloatArray | None:
         """Edges at which a table of these people follows from those of others; None if none.
 
         They and the people of the latest tables are together those of earlier ones.
         """
-        own = np.frombuffer(bits(people), dtype=np.uint8)
-        mine, together = own, np.zeros_like(own)
+        these = np.frombuffer(bits(people), dtype=np.uint8)
+        mine, together = these, np.zeros_like(these)
         apart: list[FloatArray] = []
         crossing: list[FloatArray] = []
-        for told in reversed(self.tables):
-            theirs = np.frombuffer(told.people, dtype=np.uint8)
-            if told.variable != variable or np.array_equal(theirs, own):
+        for table in reversed(self.tables):
+            theirs = np.frombuffer(table.people, dtype=np.uint8)
+            if table.variable != variable or np.array_equal(theirs, these):
                 continue
             if not (mine & theirs).any():
                 mine = mine | theirs
-                apart.append(told.edges)
-            elif (own & theirs).any():
+                apart.append(table.edges)
+            elif (these & theirs).any():
                 together = together | theirs
-                crossing.append(told.edges)
+                crossing.append(table.edges)
         if not apart or not crossing or (together & ~mine).any() or (mine & ~together).any():
             return None
         return reduce(np.intersect1d, [*apart, *crossing])
@@ -261,11 +261,11 @@ class Memory:
 
     def __init__(self, k: int, people: int, file: "MemoryFile") -> None:
         self._file = file
-        self.told = Draft(people, Told.nothing(people, k))
+        self.state = Draft(people, Told.nothing(people, k))
         self._about: dict[int, str] = {}
         self.against: dict[int, int] = {}  # refused entry → the earlier one that stands against it
         for line in () if file.changed else file.lines:
-            self.told = _again(self.told, line)
+            self.state = _again(self.state, line)
             self._about[line.number] = line.about
             if line.against is not None:
                 self.against[line.number] = line.against
@@ -293,7 +293,7 @@ class Memory:
             return
         line = Line(number=number, digest=digest, about=about, against=against)
         if draft is not None:
-            line = msgspec.structs.replace(line, **_packed(self.told, draft))
+            line = msgspec.structs.replace(line, **_packed(self.state, draft))
         self._file.append(line)
 
     def remember(
@@ -304,7 +304,7 @@ class Memory:
         if against is not None:
             self.against[number] = against
         if draft is not None:
-            self.told = replace(draft, new=(), new_crowds={})
+            self.state = replace(draft, new=(), new_crowds={})
 
     def close(self) -> None:
         """Let go of the file."""
@@ -392,16 +392,16 @@ def memory_path(ledger: Path) -> Path:
 def read_refusals(path: Path) -> dict[int, str]:
     """Entry of the ledger → the earlier question that stands against it, in words."""
     about: dict[int, str] = {}
-    found: dict[int, str] = {}
+    days: dict[int, str] = {}
     if not path.exists():
-        return found
+        return days
     for raw in path.read_bytes().splitlines()[1:]:
         with suppress(msgspec.MsgspecError):
             line = msgspec.json.decode(raw, type=Line)
             about[line.number] = line.about
             if line.against is not None:
-                found[line.number] = f"entry {line.against}, {about.get(line.against, '')}"
-    return found
+                days[line.number] = f"entry {line.against}, {about.get(line.against, '')}"
+    return days
 
 
 def answer_digest(question: bytes, answer: bytes) -> str:
@@ -418,9 +418,9 @@ def bits(people: BoolArray) -> bytes:
 
 def from_bits(packed: bytes, size: int) -> BoolArray:
     """A set from its bits."""
-    people, known = big_arrays.full(size, False, bool), np.frombuffer(packed, dtype=np.uint8)
+    people, unpacked = big_arrays.full(size, False, bool), np.frombuffer(packed, dtype=np.uint8)
     for piece in big_arrays.pieces(size):  # of whole bytes
-        some = known[piece.start // 8 : -(-piece.stop // 8)]
+        some = unpacked[piece.start // 8 : -(-piece.stop // 8)]
         people[piece] = np.unpackbits(some, count=piece.stop - piece.start)
     return people
 
@@ -432,14 +432,17 @@ def _no_values() -> FloatArray:
 def _packed(before: Draft, draft: Draft) -> dict[str, object]:
     return {
         "sets": tuple(
-            PackedSet(told.key, tuple(sorted(told.words)), _text(told.people), told.nearest)
-            for told in draft.sets[len(before.sets) :]
+            PackedSet(one.key, tuple(sorted(one.words)), _text(one.people), one.nearest)
+            for one in draft.sets[len(before.sets) :]
         ),
         "tells": tuple(
             PackedDisclosure(
-                _text(_narrow(said.part)), dict(said.numbers), len(said.counts), said.edges
+                _text(_narrow(disclosure.part)),
+                dict(disclosure.numbers),
+                len(disclosure.counts),
+                disclosure.edges,
             )
-            for said in draft.new
+            for disclosure in draft.new
         ),
         "crowds": {v: (_text(_narrow(c.of)), c.others) for v, c in draft.new_crowds.items()},
         "rows": {v: tuple(sorted(w)) for v, w in draft.rows.items() if v not in before.rows},
@@ -449,14 +452,14 @@ def _packed(before: Draft, draft: Draft) -> dict[str, object]:
 def _again(before: Draft, line: Line) -> Draft:
     """What the center knew after a line."""
     draft, size = before, before.size
-    known = {v: Crowds(_wide(text, size), others) for v, (text, others) in line.crowds.items()}
-    for said in line.tells:
-        for variable in said.numbers:
-            if variable in known and not draft.variables.get(variable, draft.words).knows:
-                own = draft.variables.get(variable, draft.words).knowing(known[variable])
-                draft = replace(draft, variables={**draft.variables, variable: own})
-        part = _wide(said.part, size)
-        again = Disclosure(part, (None,) * said.parts, said.numbers, said.edges)
+    new_crowds = {v: Crowds(_wide(text, size), others) for v, (text, others) in line.crowds.items()}
+    for disclosure in line.tells:
+        for variable in disclosure.numbers:
+            if variable in new_crowds and not draft.variables.get(variable, draft.words).knows:
+                elements = draft.variables.get(variable, draft.words).knowing(new_crowds[variable])
+                draft = replace(draft, variables={**draft.variables, variable: elements})
+        part = _wide(disclosure.part, size)
+        again = Disclosure(part, (None,) * disclosure.parts, disclosure.numbers, disclosure.edges)
         draft = draft.tell(again, line.number, _no_values, judged=False)
     sets = tuple(ToldSet(s.key, frozenset(s.words), _bytes(s.people), s.nearest) for s in line.sets)
     rows = {**draft.rows, **{v: frozenset(w) for v, w in line.rows.items()}}
@@ -503,14 +506,14 @@ def _decoded(path: Path, number: int, raw: bytes) -> Line:
 
 def _check_ledger(path: Path, ledger: Ledger, remembered: Iterable[tuple[int, str]]) -> None:
     """Raise where the ledger has an answer about people that the memory does not know."""
-    known = set(remembered)
+    lines = set(remembered)
     for entry in ledger:
         if entry.kind != "release":
             continue
         question = entry.question.encode()
         if isinstance(decode_question(question), CatalogueQuestion):
             continue
-        if (entry.number, answer_digest(question, entry.answer.encode())) not in known:
+        if (entry.number, answer_digest(question, entry.answer.encode())) not in lines:
             raise LedgerError(
                 f"{path}: the memory does not know the ledger's answer {entry.number}, so no "
                 "question can be judged beside it. Restore the memory from a backup, or begin a "

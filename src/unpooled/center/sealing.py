@@ -75,9 +75,9 @@ def seal(public: str, message: bytes, context: bytes) -> bytes:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-    own = X25519PrivateKey.generate()
-    fresh, receiver = own.public_key().public_bytes_raw(), bytes.fromhex(public)
-    agreed = own.exchange(X25519PublicKey.from_public_bytes(receiver))
+    ephemeral = X25519PrivateKey.generate()
+    fresh, receiver = ephemeral.public_key().public_bytes_raw(), bytes.fromhex(public)
+    agreed = ephemeral.exchange(X25519PublicKey.from_public_bytes(receiver))
     key = _key(agreed, _INFO, fresh, receiver, context)
     return fresh + ChaCha20Poly1305(key).encrypt(_NONCE, message, context)
 

@@ -57,8 +57,8 @@ class HeldPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     def file(self, decision: Decision, by: Reviewer | None = None) -> str:
         """Where a decision about it is written down."""
         if decision == "approved":
-            own = "" if by is None else f".{by.public[:16]}"
-            return f"{self.name}{own}.approved"
+            suffix = "" if by is None else f".{by.public[:16]}"
+            return f"{self.name}{suffix}.approved"
         return f"{_name(self.question.encode(), b'')}.refused"
 
 
@@ -178,15 +178,17 @@ def pending(folder: Path, reviewers: Reviewers = STEWARD) -> list[HeldPayload]:
 
 def decided(folder: Path, reviewers: Reviewers = STEWARD) -> list[tuple[HeldPayload, Decision]]:
     """The decisions in force, the oldest first."""
-    found: dict[str, tuple[str, HeldPayload, Decision]] = {}
+    decisions: dict[str, tuple[str, HeldPayload, Decision]] = {}
     for path in (*folder.glob("[!.]*.approved"), *folder.glob("[!.]*.refused")):
         review = _read_review(path)
         if review is None or decision_on(folder, review.held, reviewers) != review.decision:
             continue
         name = review.held.file(review.decision)
-        last = max(review.time, found[name][0] if name in found else "")
-        found[name] = (last, review.held, review.decision)
-    return [(held, decision) for _, held, decision in sorted(found.values(), key=lambda f: f[0])]
+        last = max(review.time, decisions[name][0] if name in decisions else "")
+        decisions[name] = (last, review.held, review.decision)
+    return [
+        (held, decision) for _, held, decision in sorted(decisions.values(), key=lambda f: f[0])
+    ]
 
 
 def is_waited_for(folder: Path, held: HeldPayload) -> bool:
@@ -321,8 +323,8 @@ def _meant(held: Sequence[HeldPayload], name: str | None, what: str) -> HeldPayl
     names = ", ".join(h.short for h in held)
     if name is None:
         raise InputError(f"there are {len(held)} {what}, say which: {names}")
-    found = "none" if not meant else "more than one"
-    raise InputError(f"{name!r} names {found} of the {what}. There are: {names}")
+    matches = "none" if not meant else "more than one"
+    raise InputError(f"{name!r} names {matches} of the {what}. There are: {names}")
 
 
 def _held(folder: Path) -> list[HeldPayload]:

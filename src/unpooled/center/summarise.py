@@ -142,14 +142,14 @@ class Summary:
 
     def again(self, payload: bytes | None) -> Aggregate | None:
         """The numbers that the same question had before, where they still may be told."""
-        said: Aggregate | None = None if payload is None else decode_answer(payload).aggregate
-        if said is None or list(said.labels()) != list(self.cohort.groups):
+        aggregate: Aggregate | None = None if payload is None else decode_answer(payload).aggregate
+        if aggregate is None or list(aggregate.labels()) != list(self.cohort.groups):
             return None
         with suppress(GateError, TooClose):
-            said.limits(self.question, self.terms)
-            for told in said.tells(self.question, self.cohort):
-                told.check()
-            return self._all([said])
+            aggregate.limits(self.question, self.terms)
+            for disclosure in aggregate.tells(self.question, self.cohort):
+                disclosure.check()
+            return self._all([aggregate])
         return None
 
     # --- one after the other, as the rule allows --------------------------------------------
@@ -157,8 +157,8 @@ class Summary:
     def _tell(self, disclosures: Iterable[Disclosure]) -> None:
         """All of these, or none."""
         draft = self.draft
-        for told in disclosures:
-            draft = draft.tell(told, self.number, self.cohort.value)
+        for disclosure in disclosures:
+            draft = draft.tell(disclosure, self.number, self.cohort.value)
         self.draft = draft
 
     def _first(self, tries: Iterable[T], tells: Tells[T], thinner: Thinner[T] = _no_thinner) -> T:
@@ -167,8 +167,8 @@ class Summary:
         Where it forbids some parts, `thinner` says less of these.
         """
         closest = TooClose()
-        for said in tries:
-            left: T | None = said
+        for answer in tries:
+            left: T | None = answer
             while left is not None:
                 try:
                     self._tell(tells(left))
@@ -181,13 +181,13 @@ class Summary:
     def _all(self, tries: Iterable[Said]) -> Said:
         """The first aggregate of which the rule allows everything."""
         closest = TooClose()
-        for said in tries:
+        for answer in tries:
             try:
-                self._tell(said.tells(self.question, self.cohort))
+                self._tell(answer.tells(self.question, self.cohort))
             except TooClose as close:
                 closest = close
                 continue
-            return said
+            return answer
         raise closest
 
     # --- counts and moments -----------------------------------------------------------------
@@ -200,7 +200,9 @@ class Summary:
     def _moments(self) -> Moments:
         moments: list[GroupMoments] = []
         for group in self.cohort.groups:
-            tries = (Moments(moments=(said,)) for said in self._said_moments(group))
+            tries = (
+                Moments(moments=(group_moments,)) for group_moments in self._said_moments(group)
+            )
             moments += self._all(tries).moments
         return Moments(moments=tuple(moments))
 
@@ -225,7 +227,7 @@ class Summary:
         x, y = self.question.groups
         pair = self._pair(x, y)
         n = {group: self.cohort.n(group) for group in (x, y)}
-        said = Ranks(
+        ranks = Ranks(
             x=x,
             y=y,
             n_x=n[x],
@@ -234,7 +236,7 @@ class Summary:
             variance=pair.variance,
             effect_variance=pair.effect_variance,
         )
-        return self._all_or_few([said])
+        return self._all_or_few([ranks])
 
     def _group_ranks(self) -> GroupRanks:
         """Of as many groups as may be ranked; those of too few different values are left out."""
@@ -268,9 +270,13 @@ class Summary:
         one, other = self.cohort.values(x), self.cohort.values(y)
         if self.question.where is not None and not overlap(one, other, self.terms.k):
             raise RefusedQuestion(Reason.APART)
-        own = round_ranks(rank_statistics(one, other, k=self.terms.k))
+        rounded = round_ranks(rank_statistics(one, other, k=self.terms.k))
         return PairRanks(
-            x=x, y=y, u=own.u, variance=own.variance, effect_variance=own.effect_variance
+            x=x,
+            y=y,
+            u=rounded.u,
+            variance=rounded.variance,
+            effect_variance=rounded.effect_variance,
         )
 
     def _all_or_few(self, tries: Sequence[Said]) -> Said:
@@ -311,8 +317,8 @@ class Summary:
 
         def tries() -> Iterator[CenterTable]:
             for rule in self._rules(values):
-                for told in self._told_edges(groups):
-                    yield table(coarsen(values, told, rule))
+                for earlier in self._told_edges(groups):
+                    yield table(coarsen(values, earlier, rule))
                 cuts = cut(values, rule)
                 yield table(place_boundaries(cuts.below, cuts.above, weight))
             yield table(np.zeros(0))
@@ -347,8 +353,8 @@ class Summary:
 
         def tries() -> Iterator[CenterJoin]:
             for rule in self._rules(values):
-                for told in self._told_edges(groups):
-                    fixed = [told] * len(groups)
+                for earlier in self._told_edges(groups):
+                    fixed = [earlier] * len(groups)
                     yield joined(join_again(values, interior, fixed, rule, weight, question.room))
                 yield joined(join(values, interior, rule, weight))
 
@@ -412,8 +418,8 @@ class Summary:
         groups = []
         for group in self.cohort.groups:
 
-            def tells(said: CellTable, group: str = group) -> Iterable[Disclosure]:
-                cells = said.edges, said.counts, said.numbers()
+            def tells(cells_of: CellTable, group: str = group) -> Iterable[Disclosure]:
+                cells = cells_of.edges, cells_of.counts, cells_of.numbers()
                 return [in_cells(self.cohort, group, self.question.variable, *cells)]
 
             values = self.cohort.values(group)
@@ -436,16 +442,16 @@ class Summary:
         values = self.cohort.values(group)
         draws = keyed_draws(self.secret, self.question.variable)
         k, moments = self.terms.k, self.terms.moments
-        told = self._lattice_edges(group, values, lattice)
+        earlier = self._lattice_edges(group, values, lattice)
         rest = self.draft.rest(self.question.variable, self.cohort.members(group))
         for edges in self._at_points([] if rest is None else [rest], values, lattice):
             yield cell_table(table_at(edges, values, lattice, k, moments))
-        for edges in told:
+        for edges in earlier:
             if self._follows(group, cell_table(table_at(edges, values, lattice, k, "none"))):
                 yield cell_table(table_at(edges, values, lattice, k, moments))
-        for coarser in self._steps(told, len(values)):
+        for coarser in self._steps(earlier, len(values)):
             least = math.ceil(coarser * k)
-            tables = [table_at(edges, values, lattice, least, moments) for edges in told]
+            tables = [table_at(edges, values, lattice, least, moments) for edges in earlier]
             if coarser == 1:
                 tables.append(lattice_table(values, lattice, k, draws, moments))
             elif 2 * least <= len(values):
@@ -456,10 +462,10 @@ class Summary:
                 break
         yield cell_table(_plain(table_at(np.zeros(0), values, lattice, k, "none")))
 
-    def _follows(self, group: str, said: CellTable) -> bool:
+    def _follows(self, group: str, table: CellTable) -> bool:
         """Whether the counts of a table follow from what was told."""
         variable = self.question.variable
-        counts = in_cells(self.cohort, group, variable, said.edges, said.counts)
+        counts = in_cells(self.cohort, group, variable, table.edges, table.counts)
         with suppress(TooClose):
             after = self.draft.tell(counts, self.number, self.cohort.value)
             return after.variables.get(variable) is self.draft.variables.get(variable)
@@ -467,29 +473,29 @@ class Summary:
 
     def _lattice_edges(self, group: str, values: FloatArray, lattice: Lattice) -> list[FloatArray]:
         """Edges of earlier tables."""
-        told = self.draft.edges(self.question.variable, self.cohort.members(group))
-        return self._at_points(told, values, lattice)
+        earlier = self.draft.edges(self.question.variable, self.cohort.members(group))
+        return self._at_points(earlier, values, lattice)
 
     @staticmethod
     def _at_points(
-        told: Iterable[FloatArray], values: FloatArray, lattice: Lattice
+        earlier: Iterable[FloatArray], values: FloatArray, lattice: Lattice
     ) -> list[FloatArray]:
         """Edges on the lattice; those of the chain at the next point that parts people alike."""
-        found = []
-        for edges in told:
+        on_lattice = []
+        for edges in earlier:
             points = np.where(np.isin(edges, lattice.atom_sides), edges, lattice.snap(edges))
             below = values.searchsorted(points, "right"), values.searchsorted(edges, "right")
-            own = points[(below[0] == below[1]) & (points >= lattice.lower)]
-            own = np.unique(own[own < lattice.upper])
-            found += [own] if len(own) else []
-        return found
+            kept = points[(below[0] == below[1]) & (points >= lattice.lower)]
+            kept = np.unique(kept[kept < lattice.upper])
+            on_lattice += [kept] if len(kept) else []
+        return on_lattice
 
-    def _steps(self, told: Sequence[FloatArray], people: int) -> list[float]:
+    def _steps(self, earlier: Sequence[FloatArray], people: int) -> list[float]:
         """How many times K people a cell has: more where people were told in cells before.
 
         n people carry at most n/K numbers; so some are left for questions to come.
         """
-        first = min(_LATER, people / (_AT_LEAST * self.terms.k)) if told else 1.0
+        first = min(_LATER, people / (_AT_LEAST * self.terms.k)) if earlier else 1.0
         return [max(first, 1.0), *(step for step in _COARSER if step > max(first, 1.0))]
 
     def _survival(self) -> SurvivalTables:
@@ -512,10 +518,10 @@ class Summary:
                 moments=self.terms.moments,
             )
 
-            def told(said: GroupStatuses) -> Iterable[Disclosure]:
-                return [by_status(said, question, self.cohort)]
+            def tells(statuses: GroupStatuses) -> Iterable[Disclosure]:
+                return [by_status(statuses, question, self.cohort)]
 
-            groups.append(self._first(self._statuses(group, lattice), told, thinner))
+            groups.append(self._first(self._statuses(group, lattice), tells, thinner))
         return SurvivalTables(scale=facts.scale, groups=tuple(groups), resolution=facts.resolution)
 
     def _statuses(self, group: str, lattice: Lattice) -> Iterator[GroupStatuses]:
@@ -526,11 +532,11 @@ class Summary:
         if len(events) + len(censored) < k:
             raise RefusedQuestion(Reason.TOO_SMALL, limit=k)
         everybody = np.sort(np.concatenate((events, censored)))
-        told = self._lattice_edges(group, everybody, lattice)
+        earlier = self._lattice_edges(group, everybody, lattice)
         if not any(few):
             pairs = zip(
-                self._time_tables(told, events, lattice),
-                self._time_tables(told, censored, lattice),
+                self._time_tables(earlier, events, lattice),
+                self._time_tables(earlier, censored, lattice),
                 strict=False,
             )
             for had, had_not in pairs:
@@ -539,18 +545,18 @@ class Summary:
                 )
             return
         below: Any = "both" if all(few) else "events" if few[0] else "censored"
-        for table in self._time_tables(told, everybody, lattice):
+        for table in self._time_tables(earlier, everybody, lattice):
             yield GroupStatuses(group=group, events=None, censored=None, either=table, below=below)
 
     def _time_tables(
-        self, told: Sequence[FloatArray], times: FloatArray, lattice: Lattice
+        self, earlier: Sequence[FloatArray], times: FloatArray, lattice: Lattice
     ) -> Iterator[CellTable | None]:
         """A table of times, ever coarser; None where there is nobody."""
         k, moments = self.terms.k, self.terms.moments
         draws = keyed_draws(self.secret, self.question.variable)
-        for coarser in self._steps(told, len(times)):
+        for coarser in self._steps(earlier, len(times)):
             least = math.ceil(coarser * k)
-            for edges in [*told, None]:
+            for edges in [*earlier, None]:
                 if not len(times):
                     yield None
                 elif edges is not None:
@@ -581,7 +587,7 @@ class Summary:
         """
         groups: list[GroupLevels] = []
         for group in self.cohort.groups:
-            tries = (Categories(groups=(said,)) for said in self._level_cells(group))
+            tries = (Categories(groups=(levels,)) for levels in self._level_cells(group))
             groups += self._all(tries).groups
         return Categories(groups=tuple(groups))
 
@@ -637,14 +643,14 @@ class Summary:
 def cell_table(table: LatticeTable) -> CellTable:
     """A table as it leaves."""
 
-    def said(moments: FloatArray) -> tuple[float | None, ...]:
+    def or_none(moments: FloatArray) -> tuple[float | None, ...]:
         return tuple(None if math.isnan(moment) else moment for moment in moments.tolist())
 
     return CellTable(
         edges=tuple(table.edges.tolist()),
         counts=tuple(table.counts.tolist()),
-        means=said(table.means),
-        sds=said(table.sds),
+        means=or_none(table.means),
+        sds=or_none(table.sds),
     )
 
 
@@ -654,7 +660,7 @@ def _plain(table: LatticeTable) -> LatticeTable:
 
 
 def _thinner(
-    said: CellTable,
+    table: CellTable,
     lacking: frozenset[int],
     values: FloatArray,
     lattice: Lattice,
@@ -667,45 +673,45 @@ def _thinner(
     says where its people are. Where all lack witnesses, one loses both at first: the others may
     have theirs in it.
     """
-    numbers, last = said.numbers(), len(said.counts) - 1
+    numbers, last = table.numbers(), len(table.counts) - 1
     cells = sorted(cell - 1 for cell in lacking if cell <= len(numbers) and numbers[cell - 1] > 1)
     if not cells or len(cells) < sum(cell <= len(numbers) for cell in lacking):
         return None
     rich = [cell for cell, each in enumerate(numbers) if each > 1]
     if len(rich) > 2 and cells == rich:
-        return _without_moments(said, [cells[len(cells) // 2]], lattice, both=True)
-    bare = [cell for cell in (0, last) if cell in cells and said.sds[cell] is None]
-    if bare and _may_join(said, bare[0]):
-        edges = np.array(said.edges[1:] if bare[0] == 0 else said.edges[:-1])
+        return _without_moments(table, [cells[len(cells) // 2]], lattice, both=True)
+    bare = [cell for cell in (0, last) if cell in cells and table.sds[cell] is None]
+    if bare and _may_join(table, bare[0]):
+        edges = np.array(table.edges[1:] if bare[0] == 0 else table.edges[:-1])
         return cell_table(table_at(edges, values, lattice, k, moments))
-    return _without_moments(said, cells, lattice)
+    return _without_moments(table, cells, lattice)
 
 
-def _may_join(said: CellTable, outer: int) -> bool:
+def _may_join(table: CellTable, outer: int) -> bool:
     """Whether an outer cell may join its neighbour: three cells stay, it has a quarter at most."""
-    if len(said.counts) <= _JOINING:
+    if len(table.counts) <= _JOINING:
         return False
-    together = sum(said.counts[:2] if outer == 0 else said.counts[-2:])
-    return 4 * together <= sum(said.counts)
+    together = sum(table.counts[:2] if outer == 0 else table.counts[-2:])
+    return 4 * together <= sum(table.counts)
 
 
 def _without_moments(
-    said: CellTable, cells: Sequence[int], lattice: Lattice, *, both: bool = False
+    table: CellTable, cells: Sequence[int], lattice: Lattice, *, both: bool = False
 ) -> CellTable:
     """The table without the SD of these cells; without the mean where there is none, or both."""
     means, sds = (
-        np.array([math.nan if x is None else x for x in some]) for some in (said.means, said.sds)
+        np.array([math.nan if x is None else x for x in some]) for some in (table.means, table.sds)
     )
     for cell in cells:
         if both or math.isnan(sds[cell]):
             means[cell] = math.nan
         sds[cell] = math.nan
-    edges, counts = np.array(said.edges), np.array(said.counts)
+    edges, counts = np.array(table.edges), np.array(table.counts)
     return cell_table(LatticeTable(edges, counts, *rounded(edges, lattice, counts, means, sds)))
 
 
 def _thinner_statuses(
-    said: GroupStatuses,
+    statuses: GroupStatuses,
     lacking: frozenset[int],
     times: Mapping[str, FloatArray],
     lattice: Lattice,
@@ -716,23 +722,23 @@ def _thinner_statuses(
     first, changed = 0, False
     tables: dict[str, CellTable | None] = {}
     for name in ("events", "censored", "either"):
-        table: CellTable | None = getattr(said, name)
+        table: CellTable | None = getattr(statuses, name)
         tables[name] = table
         if table is None:
             continue
-        own = frozenset(part - first for part in lacking if 0 < part - first <= len(table.counts))
+        parts = frozenset(part - first for part in lacking if 0 < part - first <= len(table.counts))
         first += len(table.counts)
-        if own:
-            tables[name] = _thinner(table, own, times[name], lattice, k, moments)
+        if parts:
+            tables[name] = _thinner(table, parts, times[name], lattice, k, moments)
             if tables[name] is None:
                 return None
             changed = True
-    return msgspec.structs.replace(said, **tables) if changed else None
+    return msgspec.structs.replace(statuses, **tables) if changed else None
 
 
-def _wider(own: float | None, so_far: float | None, pick: Any) -> float | None:
+def _wider(limit: float | None, so_far: float | None, pick: Any) -> float | None:
     """An outer limit that holds both; open where either is."""
-    return None if own is None or so_far is None else float(pick(own, so_far))
+    return None if limit is None or so_far is None else float(pick(limit, so_far))
 
 
 # --- what fixes a lattice -----------------------------------------------------------------------
@@ -758,8 +764,8 @@ def center_facts(cohort: Cohort, variable: str, horizon: float | None = None) ->
     if declared.resolution is not None or policy.per_person == "mean":
         return LatticeFacts(scale, declared.resolution)
     usual = [number for number in usual_resolutions(scale) if declared.may_have(number, horizon)]
-    found = source.resolution(variable, usual, policy.k, policy.person)
-    if found is not None and source.filled(variable) < _MANY * policy.k:
+    resolution = source.resolution(variable, usual, policy.k, policy.person)
+    if resolution is not None and source.filled(variable) < _MANY * policy.k:
         usual = [number for number in usual if is_multiple(math.log10(number), 1.0)]
-        found = source.resolution(variable, usual, policy.k, policy.person)
-    return LatticeFacts(scale, found)
+        resolution = source.resolution(variable, usual, policy.k, policy.person)
+    return LatticeFacts(scale, resolution)

@@ -489,9 +489,9 @@ class Federation:
     def _limits(self, variable: str) -> Limits:
         """Natural outer limits where some are declared and allowed, else open ones."""
         declared = self._declared(variable)
-        known = declared.lower is not None or declared.upper is not None
+        either = declared.lower is not None or declared.upper is not None
         allowed = self._policy is None or "natural" in self._policy.limits
-        return "natural" if known and allowed else "open"
+        return "natural" if either and allowed else "open"
 
     def _declared(self, variable: str) -> Variable:
         return self._variables.get(variable, Variable())

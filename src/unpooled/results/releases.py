@@ -8,6 +8,7 @@ import msgspec
 
 from unpooled.center.ledger import Entry, Header
 from unpooled.center.questions import (
+    EVERYBODY,
     AboutPeople,
     Answer,
     CatalogueQuestion,
@@ -16,6 +17,7 @@ from unpooled.center.questions import (
     LatticeQuestion,
     OutcomeQuestion,
     PowersQuestion,
+    ProtocolAnswer,
     ProtocolQuestion,
     Question,
     decode_answer,
@@ -51,23 +53,23 @@ class Releases:
 
     def to_dict(self) -> dict[str, Any]:
         """Per center: each question and what was said to it."""
-        told: dict[str, list[dict[str, Any]]] = {}
+        by_center: dict[str, list[dict[str, Any]]] = {}
         for release in self.received:
-            told.setdefault(release.center, []).append(
+            by_center.setdefault(release.center, []).append(
                 {
                     "question": msgspec.json.decode(encode(release.question)),
                     "answer": msgspec.json.decode(release.payload),
                 }
             )
-        return told
+        return by_center
 
     def by_center(self) -> dict[str, list[str]]:
         """Each center's payloads, as text."""
-        told: dict[str, list[str]] = {}
+        payloads: dict[str, list[str]] = {}
         for release in self.received:
             text = release.payload.decode("utf-8", "replace")
-            told.setdefault(release.center, []).append(text)
-        return told
+            payloads.setdefault(release.center, []).append(text)
+        return payloads
 
     def to_frame(self) -> Any:
         """A row per release as a data frame, with the exact answer."""
@@ -149,10 +151,26 @@ def payload_sentence(payload: bytes) -> str:
 
 
 def answer_sentence(answer: Answer) -> str:
-    """What an answer says, in words."""
+    """What an answer says, in words, with what it makes impossible for later."""
     parts = [] if answer.aggregate is None else [answer.aggregate.sentence()]
     parts += [f"refused{'' if r.name is None else ' ' + r.name}: {r.rule}" for r in answer.refusals]
+    same, lost = ", ".join(answer.nearest), shut_out(answer)
+    parts += [f"{same} as in an earlier answer, fewer than {answer.k} people apart"] if same else []
+    parts += [f"shuts out later answers by {', '.join(lost)}"] if lost else []
     return "; ".join(parts) or "nothing"
+
+
+def shut_out(answer: Answer) -> tuple[str, ...]:
+    """What a center can tell no more of after an answer, or after one of its parts.
+
+    Examples
+    --------
+    >>> shut_out(Answer(k=10, aggregate=None, shuts_out=("all", "arm")))
+    ('everybody', 'arm')
+    """
+    parts = answer.aggregate.parts if isinstance(answer.aggregate, ProtocolAnswer) else ()
+    names = (*answer.shuts_out, *(name for part in parts for name in part.answer.shuts_out))
+    return tuple("everybody" if name == EVERYBODY else name for name in dict.fromkeys(names))
 
 
 def ledger_text(

@@ -108,5 +108,5 @@ def _column(array: _Array, dtype: "np.dtype[Any]") -> np.ndarray[tuple[int, ...]
 
 def _check(stream: Any, failed: int) -> None:
     if failed:
-        told = stream.contents.get_last_error(stream) or b"no reason is given"
-        raise SourceError(f"DuckDB cannot read on: {told.decode(errors='replace')}")
+        reason = stream.contents.get_last_error(stream) or b"no reason is given"
+        raise SourceError(f"DuckDB cannot read on: {reason.decode(errors='replace')}")

@@ -53,8 +53,10 @@ def _columns(connection: "duckdb.DuckDBPyConnection", dialect: str, rows: str) -
     """SQL for each column's values, of the type that all its cells have but the missing ones."""
     nothing = ", ".join(map(literal, _NOTHING))
     sniffed = f"sniff_csv({dialect}, sample_size=-1, nullstr=[{nothing}])"
-    found = connection.execute(f"SELECT Columns, DateFormat, TimestampFormat FROM {sniffed}")
-    columns, *formats = found.fetchall()[0]
+    sniffed_columns = connection.execute(
+        f"SELECT Columns, DateFormat, TimestampFormat FROM {sniffed}"
+    )
+    columns, *formats = sniffed_columns.fetchall()[0]
     for column in columns:
         name, sql_type = quote(column["name"]), column["type"]
         if sql_type == "BOOLEAN" and not _true_or_false(connection, name, rows):
@@ -83,11 +85,11 @@ def _padded_numbers(connection: "duckdb.DuckDBPyConnection", name: str, rows: st
 def _value(name: str, sql_type: str, day: str | None, moment: str | None) -> str:
     if sql_type == "VARCHAR":
         return f"(CASE WHEN trim({name}) NOT IN {words_sql(('', *_NO_WORD))} THEN {name} END)"
-    known = f"(CASE WHEN trim({name}) NOT IN {words_sql(_NOTHING)} THEN {name} END)"
+    trimmed = f"(CASE WHEN trim({name}) NOT IN {words_sql(_NOTHING)} THEN {name} END)"
     written = {"DATE": day, "TIMESTAMP": moment}.get(sql_type)
     if written is not None:
-        known = f"strptime({known}, {literal(written)})"
-    return f"CAST({known} AS {sql_type})"
+        trimmed = f"strptime({trimmed}, {literal(written)})"
+    return f"CAST({trimmed} AS {sql_type})"
 
 
 def _read_header(path: Path) -> str:

@@ -109,8 +109,8 @@ def _batches(cursor: "psycopg.ServerCursor[Any]") -> Iterator[list[tuple[Any, ..
 def _type_name(code: int) -> str:
     from psycopg.postgres import types
 
-    found = types.get(code)
-    return "" if found is None else found.name
+    name = types.get(code)
+    return "" if name is None else name.name
 
 
 def _column(values: Sequence[Any], sql_type: str) -> Column:

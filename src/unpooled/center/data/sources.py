@@ -140,10 +140,10 @@ class Source:
     def values(self, variable: str) -> Column:
         """The numbers of a column in the order of the rows, NaN where there is none."""
         number = f"coalesce(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"
-        found = Growing(np.float64, self.size)
+        numbers = Growing(np.float64, self.size)
         for batch in self.batches(f"SELECT {number} AS v FROM {self.relation}"):
-            found.append(batch["v"])
-        return found.array
+            numbers.append(batch["v"])
+        return numbers.array
 
     def unchanged(self) -> bool:
         """Whether the rows are still those that were opened.
@@ -164,9 +164,9 @@ class Source:
 
     def _digest(self, column: str) -> bytes:
         marks = self._marks(column)
-        told = ", ".join(f"{mark} AS m{place}" for place, mark in enumerate(marks))
+        selected = ", ".join(f"{mark} AS m{place}" for place, mark in enumerate(marks))
         parts = [sha256() for _ in marks]
-        for batch in self.batches(f"SELECT {told} FROM {self.relation}"):
+        for batch in self.batches(f"SELECT {selected} FROM {self.relation}"):
             for part, values in zip(parts, batch.values(), strict=True):
                 part.update(values.tobytes())
         return b"".join(part.digest() for part in parts)
@@ -191,16 +191,16 @@ class Source:
             differ = f"min({name}) <> max({name}) OR count({name}) NOT IN (0, count(*))"
             of_persons = f"FROM {self.relation} WHERE {quote(person)} IS NOT NULL"
             persons = f"SELECT ({differ}) AS differ {of_persons} GROUP BY {quote(person)}"
-            ((found,),) = self.rows(f"SELECT bool_or(differ) FROM ({persons})")
-            self._varying[column, person] = bool(found)
+            ((differs,),) = self.rows(f"SELECT bool_or(differ) FROM ({persons})")
+            self._varying[column, person] = bool(differs)
         return self._varying[column, person]
 
     def extremes(self, variable: str) -> tuple[float | None, float | None]:
         """The least and the most of a column; None where there is no value."""
         if variable not in self._extremes:
             value = f"nullif(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"
-            found = self.rows(f"SELECT min({value}), max({value}) FROM {self.relation}")
-            self._extremes[variable] = found[0]
+            least_and_most = self.rows(f"SELECT min({value}), max({value}) FROM {self.relation}")
+            self._extremes[variable] = least_and_most[0]
         least, most = self._extremes[variable]
         return least, most
 
@@ -229,8 +229,8 @@ class Source:
             if label is not None:
                 labels = f"SELECT DISTINCT {quote(person)} AS p, {label} AS g FROM {self.relation}"
                 rows = f"SELECT p FROM ({labels}) WHERE p IS NOT NULL AND g IS NOT NULL"
-            found, persons = self.rows(f"SELECT count(*), count(DISTINCT p) FROM ({rows})")[0]
-            self._repeats[person, label] = found > persons
+            filled, persons = self.rows(f"SELECT count(*), count(DISTINCT p) FROM ({rows})")[0]
+            self._repeats[person, label] = filled > persons
         return self._repeats[person, label]
 
     def filled(self, variable: str) -> int:
@@ -256,7 +256,9 @@ class Source:
             for looked_at in (some, rows):  # after some rows of most columns none is left
                 if off:
                     counted = self.rows(f"SELECT {', '.join(n for _, n in off)} FROM ({looked_at})")
-                    off = [told for told, n in zip(off, counted[0], strict=True) if n < least]
+                    off = [
+                        candidate for candidate, n in zip(off, counted[0], strict=True) if n < least
+                    ]
             self._resolutions[key] = off[0][0] if off else None
         return self._resolutions[key]
 
@@ -311,9 +313,11 @@ class Source:
         """Copy these columns to a new Parquet file, the rows in their order."""
         import duckdb
 
-        told = f"SELECT {', '.join(map(quote, columns))} FROM {self.relation}"
+        selected = f"SELECT {', '.join(map(quote, columns))} FROM {self.relation}"
         try:
-            self.rows(f"COPY ({told}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+            self.rows(
+                f"COPY ({selected}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)"
+            )
         except duckdb.Error as error:
             raise SourceError(f"the rows cannot be copied: {_plain(str(error))}") from error
 

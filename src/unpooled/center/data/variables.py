@@ -56,26 +56,26 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                     f"atoms must be multiples of resolution={self.resolution:g}, got {atom:g}"
                 )
 
-    def lattice(self, scale: float, found: float | None = None) -> Lattice:
+    def lattice(self, scale: float, resolution: float | None = None) -> Lattice:
         """The public lattice of a variable with this scale.
 
-        `found` is the resolution that values were found to have, where none is declared.
+        `resolution` is that of the values; a declared one goes before it.
 
         Examples
         --------
         >>> Variable(resolution=1, lower=0).lattice(14).step
         1.0
-        >>> Variable(lower=0).lattice(14, found=2).atoms
+        >>> Variable(lower=0).lattice(14, 2).atoms
         (0.0,)
         """
-        if self.resolution is not None or found is None:
+        if self.resolution is not None or resolution is None:
             return public_lattice(scale, self.resolution, self.lower, self.upper, self.atoms)
         limits = (limit for limit in (self.lower, self.upper) if limit is not None)
-        atoms = {*self.atoms, *(limit for limit in limits if is_multiple(limit, found))}
-        return public_lattice(scale, found, self.lower, self.upper, sorted(atoms))
+        atoms = {*self.atoms, *(limit for limit in limits if is_multiple(limit, resolution))}
+        return public_lattice(scale, resolution, self.lower, self.upper, sorted(atoms))
 
     def follow_up_lattice(
-        self, scale: float, horizon: float, found: float | None = None
+        self, scale: float, horizon: float, resolution: float | None = None
     ) -> Lattice:
         """The same for times from 0 to a horizon, where all stand who are followed up longer.
 
@@ -85,7 +85,7 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         (0.0, 60.0)
         """
         atoms = sorted({atom for atom in self.atoms if 0 < atom < horizon} | {0.0, horizon})
-        return public_lattice(scale, self.resolution or found, 0.0, horizon, atoms)
+        return public_lattice(scale, self.resolution or resolution, 0.0, horizon, atoms)
 
     def may_have(self, resolution: float, horizon: float | None = None) -> bool:
         """Whether atoms, and a horizon, are multiples of this resolution.
@@ -123,13 +123,13 @@ def read_codebook(path: str | Path) -> dict[str, Variable]:
         tables = read_tables(path)
     except InputError as error:
         raise InputError(f"codebook {error}") from error
-    found = {}
+    codebook = {}
     for name, table in tables.items():
         try:
-            found[name] = convert(table, Variable)
+            codebook[name] = convert(table, Variable)
         except InputError as error:
             raise InputError(f"codebook {str(path)!r} is wrong at [{name}]: {error}") from error
-    return found
+    return codebook
 
 
 def check_codebook(variables: Codebook | None) -> dict[str, Variable]:
@@ -143,8 +143,8 @@ def check_codebook(variables: Codebook | None) -> dict[str, Variable]:
     return dict(variables or {})
 
 
-def check_declared(variables: Codebook | None, known: Collection[str]) -> None:
+def check_declared(variables: Codebook | None, columns: Collection[str]) -> None:
     """Raise where a codebook declares a variable that no center has."""
     for name in variables or ():
-        if name not in known:
-            raise InputError(f"codebook: {unknown('variable', name, sorted(known))}")
+        if name not in columns:
+            raise InputError(f"codebook: {unknown('variable', name, sorted(columns))}")

@@ -172,7 +172,7 @@ def columns(condition: Condition) -> tuple[str, ...]:
             return tuple(dict.fromkeys(chain.from_iterable(map(columns, parts))))
 
 
-def meant_as_text(condition: Condition, name: str, known: Collection[str]) -> Comparison | None:
+def meant_as_text(condition: Condition, name: str, columns: Collection[str]) -> Comparison | None:
     """The comparison of a known column with a name that may be a text without its quotes.
 
     >>> str(meant_as_text(parse("age > 40 and sex == F"), "F", ["age", "sex"]))
@@ -182,12 +182,12 @@ def meant_as_text(condition: Condition, name: str, known: Collection[str]) -> Co
         case Comparison(left, sign, Column() as right) if name in (left.name, right.name):
             if right.name != name:
                 left, sign = right, MIRRORED.get(sign, sign)
-            return Comparison(left, sign, Literal(name)) if left.name in known else None
+            return Comparison(left, sign, Literal(name)) if left.name in columns else None
         case Not(part):
-            return meant_as_text(part, name, known)
+            return meant_as_text(part, name, columns)
         case And(parts) | Or(parts):
-            found = (meant_as_text(part, name, known) for part in parts)
-            return next(filter(None, found), None)
+            meant = (meant_as_text(part, name, columns) for part in parts)
+            return next(filter(None, meant), None)
         case _:
             return None
 

@@ -72,8 +72,8 @@ class ProtocolAnswer(Message, frozen=True, tag="protocol", tag_field="say"):
 
     def sentence(self) -> str:
         """What a steward reads."""
-        told = sum(part.answer.aggregate is not None for part in self.parts)
-        return f"{told} of {len(self.parts)} parts of a protocol, K = {self.k}"
+        answered = sum(part.answer.aggregate is not None for part in self.parts)
+        return f"{answered} of {len(self.parts)} parts of a protocol, K = {self.k}"
 
 
 _Said: Any = reduce(or_, dict.fromkeys(ANSWERS.values()), Catalogue | ProtocolAnswer)

@@ -66,24 +66,24 @@ class Categories(Aggregate, frozen=True, tag="category", tag_field="say"):
     def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
         """A count of each cell of levels and group."""
         named = {*people.level_names(), OTHER}
-        for said in self.groups:
-            if not named.issuperset(level for cell in said.cells for level in cell.levels):
+        for group in self.groups:
+            if not named.issuperset(level for cell in group.cells for level in cell.levels):
                 raise GateError("a level of fewer than K people must not be named")
-            cells = [(cell.levels, cell.count) for cell in said.cells]
-            yield in_levels(people, said.group, question.variable, cells, said.missing)
+            cells = [(cell.levels, cell.count) for cell in group.cells]
+            yield in_levels(people, group.group, question.variable, cells, group.missing)
 
     def limits(self, question: CohortQuestion, terms: Terms) -> None:
         """A cell has K people, or nobody; each level is in one cell."""
         assert isinstance(question, CategoryQuestion)  # the gate looked
         zeros = terms.zeros and question.where is None
-        for said in self.groups:
-            terms.check_people(said.n, *(() if said.missing is None else (said.missing,)))
-            for cell in said.cells:
+        for group in self.groups:
+            terms.check_people(group.n, *(() if group.missing is None else (group.missing,)))
+            for cell in group.cells:
                 terms.check_cells(cell.count)
                 if cell.count == 0 and not zeros:
                     raise GateError("that nobody has a level must not be told")
-            levels = [level for cell in said.cells for level in cell.levels]
-            if len(set(levels)) < len(levels) or not all(cell.levels for cell in said.cells):
+            levels = [level for cell in group.cells for level in cell.levels]
+            if len(set(levels)) < len(levels) or not all(cell.levels for cell in group.cells):
                 raise GateError("each level must be in one cell")
             if question.levels is not None and {*levels, OTHER} != {*question.levels, OTHER}:
                 raise GateError("the levels that are told must be those that were asked for")
@@ -91,7 +91,7 @@ class Categories(Aggregate, frozen=True, tag="category", tag_field="say"):
     def sentence(self) -> str:
         """What a steward reads."""
         return "; ".join(
-            f"{said.group} "
-            + ", ".join(f"{' or '.join(cell.levels)} {cell.count}" for cell in said.cells)
-            for said in self.groups
+            f"{group.group} "
+            + ", ".join(f"{' or '.join(cell.levels)} {cell.count}" for cell in group.cells)
+            for group in self.groups
         )

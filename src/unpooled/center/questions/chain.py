@@ -56,14 +56,16 @@ class CenterTable(Aggregate, frozen=True, tag="table", tag_field="say"):
 
     def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
         """A count of each bin and group."""
-        for said in self.groups:
-            yield in_cells(people, said.group, question.variable, self.edges, said.counts)
+        for group in self.groups:
+            yield in_cells(people, group.group, question.variable, self.edges, group.counts)
 
     def limits(self, question: CohortQuestion, terms: Terms) -> None:
         """Bins of 0 or K people between public or open limits."""
         assert isinstance(question, TableQuestion)  # the gate looked
-        own = terms.declared
-        _check_limits(question.limits, terms, (self.lower, own.lower), (self.upper, own.upper))
+        declared = terms.declared
+        _check_limits(
+            question.limits, terms, (self.lower, declared.lower), (self.upper, declared.upper)
+        )
         ascending(self.edges)
         for group in self.groups:
             if len(group.counts) != len(self.edges) + 1:
@@ -100,16 +102,16 @@ class CenterJoin(Aggregate, frozen=True, tag="join", tag_field="say"):
         """A count of each pool and group."""
         assert isinstance(question, JoinQuestion)  # the gate looked
         edges = np.union1d(question.edges, self.splits)
-        for said in self.groups:
-            ends = edges[np.cumsum(said.spans[:-1]).astype(np.int64) - 1].tolist()
-            yield in_cells(people, said.group, question.variable, ends, said.counts)
+        for group in self.groups:
+            ends = edges[np.cumsum(group.spans[:-1]).astype(np.int64) - 1].tolist()
+            yield in_cells(people, group.group, question.variable, ends, group.counts)
 
     def limits(self, question: CohortQuestion, terms: Terms) -> None:
         """Pools of 0 or K people that cover every bin once, between public or open limits."""
         assert isinstance(question, JoinQuestion)  # the gate looked
-        own = terms.declared
-        lower = self.lower, own.lower, question.lower
-        _check_limits(question.limits, terms, lower, (self.upper, own.upper, question.upper))
+        declared = terms.declared
+        lower = self.lower, declared.lower, question.lower
+        _check_limits(question.limits, terms, lower, (self.upper, declared.upper, question.upper))
         ascending(self.splits)
         edges = {*question.edges, *self.splits}
         if len(edges) != len(question.edges) + len(self.splits):

@@ -131,10 +131,10 @@ class LatticeTables(Aggregate, frozen=True, tag="lattice", tag_field="say"):
 
     def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
         """Up to three numbers of each cell and group."""
-        for said in self.groups:
-            table = said.table
+        for group in self.groups:
+            table = group.table
             cells = table.edges, table.counts, table.numbers()
-            yield in_cells(people, said.group, question.variable, *cells)
+            yield in_cells(people, group.group, question.variable, *cells)
 
     def limits(self, question: CohortQuestion, terms: Terms) -> None:
         """Cells of K people on the public lattice, with moments where the policy says so."""

@@ -246,12 +246,12 @@ def check_mean(people: People, group: str) -> None:
 
 def _different(values: FloatArray, among: BoolArray, most: int) -> FloatArray | None:
     """The different values of some people, if there are no more than so many."""
-    found = np.zeros(0)
+    values_so_far = np.zeros(0)
     for piece in big_arrays.pieces(len(values)):
-        found = np.union1d(found, values[piece][among[piece]])
-        if len(found) > most:
+        values_so_far = np.union1d(values_so_far, values[piece][among[piece]])
+        if len(values_so_far) > most:
             return None
-    return found
+    return values_so_far
 
 
 def _by_value(
@@ -277,10 +277,10 @@ def in_cells(
     cells, members = people.cells(group, tuple(edges)), people.members(group)
     part, start = big_arrays.full(len(counted), 0, np.int32), 0
     for piece in big_arrays.pieces(len(counted)):
-        has, own = counted[piece], part[piece]
+        has, cell = counted[piece], part[piece]
         end = start + int(np.count_nonzero(has))
-        own[has] = cells[start:end] + 1
-        own[members[piece] & ~has] = len(counts) + 1
+        cell[has] = cells[start:end] + 1
+        cell[members[piece] & ~has] = len(counts) + 1
         start = end
     each = tuple(numbers or (1,) * len(counts))
     if part.max(initial=0) <= len(counts):

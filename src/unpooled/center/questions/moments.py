@@ -53,19 +53,21 @@ class Moments(Aggregate, frozen=True, tag="moments", tag_field="say"):
 
     def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
         """Up to three numbers of each group."""
-        for said in self.moments:
-            if said.mean is not None:
-                check_mean(people, said.group)
-            numbers = 1 + (said.mean is not None) + (said.sd is not None)
-            yield from whole(people, said.group, question.variable, said.n, said.missing, numbers)
+        for group in self.moments:
+            if group.mean is not None:
+                check_mean(people, group.group)
+            numbers = 1 + (group.mean is not None) + (group.sd is not None)
+            yield from whole(
+                people, group.group, question.variable, group.n, group.missing, numbers
+            )
 
     def limits(self, question: CohortQuestion, terms: Terms) -> None:
         """Each group has K people; mean and SD are no more precise than they are certain."""
-        for said in self.moments:
-            terms.check_people(said.n, *(() if said.missing is None else (said.missing,)))
-            if not all(isfinite(x) for x in (said.mean, said.sd) if x is not None):
+        for group in self.moments:
+            terms.check_people(group.n, *(() if group.missing is None else (group.missing,)))
+            if not all(isfinite(x) for x in (group.mean, group.sd) if x is not None):
                 raise GateError("moments must be finite")
-            if not _is_rounded(said):
+            if not _is_rounded(group):
                 raise GateError("mean and SD must be rounded to a part of their own error")
 
     def sentence(self) -> str:
@@ -75,9 +77,9 @@ class Moments(Aggregate, frozen=True, tag="moments", tag_field="say"):
         )
 
 
-def _is_rounded(said: GroupMoments) -> bool:
-    if said.mean is None:
-        return said.sd is None and said.unit is None
-    if said.sd is None:
-        return said.unit is not None and is_mean_rounded(said.mean, said.unit)
-    return said.unit is None and is_mean_sd_rounded(said.n, said.mean, said.sd)
+def _is_rounded(group: GroupMoments) -> bool:
+    if group.mean is None:
+        return group.sd is None and group.unit is None
+    if group.sd is None:
+        return group.unit is not None and is_mean_rounded(group.mean, group.unit)
+    return group.unit is None and is_mean_sd_rounded(group.n, group.mean, group.sd)

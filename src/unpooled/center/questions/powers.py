@@ -58,9 +58,9 @@ class Powers(Aggregate, frozen=True, tag="powers", tag_field="say"):
 
     def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
         """As many numbers of each group as the whole grid has."""
-        for said in self.groups:
-            check_mean(people, said.group)
-            yield from whole(people, said.group, question.variable, said.n, None, NUMBERS)
+        for group in self.groups:
+            check_mean(people, group.group)
+            yield from whole(people, group.group, question.variable, group.n, None, NUMBERS)
 
     def limits(self, question: CohortQuestion, terms: Terms) -> None:
         """The policy allows it, for everybody, at points of the grid, to four digits."""
@@ -84,10 +84,10 @@ class Powers(Aggregate, frozen=True, tag="powers", tag_field="say"):
         return f"moments at {len(self.groups[0].means)} powers: {groups}"
 
 
-def _is_rounded(said: GroupPowers, lambdas: Sequence[float]) -> bool:
-    means, variances = np.array(said.means), np.array(said.variances)
+def _is_rounded(group: GroupPowers, lambdas: Sequence[float]) -> bool:
+    means, variances = np.array(group.means), np.array(group.variances)
     try:
-        told = PowerMoments(said.n, said.log_sum, np.array(lambdas), means, variances)
+        moments = PowerMoments(group.n, group.log_sum, np.array(lambdas), means, variances)
     except ValueError:  # not finite, or a negative variance
         return False
-    return are_moments_rounded(told, DIGITS)
+    return are_moments_rounded(moments, DIGITS)

@@ -113,8 +113,8 @@ class GroupRanks(Aggregate, frozen=True, tag="group-ranks", tag_field="say"):
     def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
         """Three numbers of each group."""
         check_overlap(question, people, [(pair.x, pair.y) for pair in self.pairs])
-        for said in self.groups:
-            yield from whole(people, said.group, question.variable, said.n, None, NUMBERS)
+        for group in self.groups:
+            yield from whole(people, group.group, question.variable, group.n, None, NUMBERS)
 
     def limits(self, question: CohortQuestion, terms: Terms) -> None:
         """Groups of K people, a pair for each two; rounded to a part of their error."""

@@ -68,8 +68,8 @@ class SurvivalTables(Aggregate, frozen=True, tag="survival", tag_field="say"):
     def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
         """Up to three numbers of each group, status and cell."""
         assert isinstance(question, SurvivalQuestion)  # the gate looked
-        for said in self.groups:
-            yield by_status(said, question, people)
+        for group in self.groups:
+            yield by_status(group, question, people)
 
     def limits(self, question: CohortQuestion, terms: Terms) -> None:
         """Both statuses of a group have K people, or neither is told."""
@@ -112,14 +112,14 @@ def _check_statuses(group: GroupStatuses, zeros: bool) -> None:
         raise GateError("where a status has too few people, neither is told")
 
 
-def by_status(said: GroupStatuses, question: SurvivalQuestion, people: People) -> Disclosure:
+def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) -> Disclosure:
     """One group by status and cell; who has no status or no time is a part that is not told."""
-    members, status = people.members(said.group), people.status()
+    members, status = people.members(group.group), people.status()
     times, late = people.value(), people.value() > question.horizon
     part, first = np.zeros(len(members), dtype=np.int32), 0
     counts: list[int | None] = []
     numbers: list[int] = []
-    for wanted, table in said.tables():
+    for wanted, table in group.tables():
         seen = members & (status > 0) & ~np.isnan(times)
         if wanted:
             had = (status == EVENT) & ~late
@@ -135,5 +135,5 @@ def by_status(said: GroupStatuses, question: SurvivalQuestion, people: People) -
         counts.append(None)
         numbers.append(1)
     each = {question.variable: tuple(numbers), question.event: (1,) * len(numbers)}
-    edges = sorted({edge for _, table in said.tables() for edge in table.edges})
+    edges = sorted({edge for _, table in group.tables() for edge in table.edges})
     return Disclosure(part, tuple(counts), each, tuple(edges))

@@ -72,25 +72,25 @@ def length(task: CutTask) -> int:
     return len(task.least) * (3 * task.points + 1)
 
 
-async def compute(own: KeeperInput) -> KeeperOutput:
+async def compute(given: KeeperInput) -> KeeperOutput:
     """Meet the others, compute together, and say what was opened."""
-    shares = from_bytes(own.shares)
-    if len(shares) != length(own.task) or not are_shares(shares):
+    shares = from_bytes(given.shares)
+    if len(shares) != length(given.task) or not are_shares(shares):
         raise JointError("shares are out of range")
     loop = asyncio.get_running_loop()
     start = loop.time()
-    key = SealKey(own.private)
+    key = SealKey(given.private)
     channels, server = await meet(
-        own.place, own.names, own.addresses, key, own.publics, own.run, own.patience
+        given.place, given.names, given.addresses, key, given.publics, given.run, given.patience
     )
     opened = Opened([])
 
     async def work() -> list[JointCells | None]:
-        runtime = await join(own.place, channels)
-        parts = count_shares(own.task, shares)
-        return await cut_tables(runtime, parts, own.task.k, own.task.least, opened)
+        runtime = await join(given.place, channels)
+        parts = count_shares(given.task, shares)
+        return await cut_tables(runtime, parts, given.task.k, given.task.least, opened)
 
-    tables = await _unless_lost(asyncio.create_task(work()), channels.values(), own.longest)
+    tables = await _unless_lost(asyncio.create_task(work()), channels.values(), given.longest)
     if server is not None:
         server.close()
     sent = sum(channel.nbytes_sent for channel in channels.values())
@@ -118,11 +118,11 @@ async def _unless_lost(
 
 def main() -> None:
     """Read the input, compute, write the output."""
-    own = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=KeeperInput)
-    if len(own.names) != KEEPERS:
-        raise SystemExit(f"there must be {KEEPERS} keepers, got {len(own.names)}")
+    given = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=KeeperInput)
+    if len(given.names) != KEEPERS:
+        raise SystemExit(f"there must be {KEEPERS} keepers, got {len(given.names)}")
     try:
-        output = asyncio.run(compute(own))
+        output = asyncio.run(compute(given))
     except (JointError, InconsistentError) as error:
         output = KeeperOutput(tables=None, problem=str(error))
     sys.stdout.buffer.write(msgspec.msgpack.encode(output))

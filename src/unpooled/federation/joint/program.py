@@ -50,10 +50,12 @@ async def cut_tables(
     below = runtime.np_cumsum(counts, axis=1)
     await secure.check_zero(below[:, -1] - people, "the counts of a table")
     enough = await secure.open(secure.at_least(people, secure.public(least)))
-    told = np.flatnonzero(enough)
-    if not len(told):
+    enough_rows = np.flatnonzero(enough)
+    if not len(enough_rows):
         return [None] * len(least)
-    totals = dict(zip(told.tolist(), (await secure.open(people[told])).tolist(), strict=True))
+    totals = dict(
+        zip(enough_rows.tolist(), (await secure.open(people[enough_rows])).tolist(), strict=True)
+    )
     secure.bits = _bits(max(totals.values()))  # fewer are quicker
     last, used = shares.counts.shape[1] - 1, np.zeros(len(least), dtype=np.int64)
     levels = {table: [Node(-1, last, 0, total)] for table, total in totals.items()}
@@ -63,12 +65,12 @@ async def cut_tables(
         entry = [used[t] + i for t, nodes in levels.items() for i in range(len(nodes))]
         rows = np.array([table for table, _ in at]), np.array(entry)
         nodes = [node for _, node in at]
-        found = await _split(secure, below, rows[0], nodes, draws[rows], coins[rows], k)
-        for table, own in levels.items():
-            mine, found = found[: len(own)], found[len(own) :]
-            used[table] += len(own)
+        all_splits = await _split(secure, below, rows[0], nodes, draws[rows], coins[rows], k)
+        for table, level in levels.items():
+            mine, all_splits = all_splits[: len(level)], all_splits[len(level) :]
+            used[table] += len(level)
             splits[table] += [split for split in mine if split is not None]
-            levels[table] = next_level(own, mine)
+            levels[table] = next_level(level, mine)
     return [
         JointCells(totals[t], tuple(splits[t])) if t in totals else None for t in range(len(least))
     ]
@@ -103,25 +105,25 @@ async def _split(
         parts.append(_search(secure, below, tables[some], chosen, draws[some], size, k))
         order += some
     place, before, behind = (secure.joined([part[i] for part in parts]) for i in range(3))
-    own = [nodes[i] for i in order]
+    ordered = [nodes[i] for i in order]
     coin = coins[np.array(order)]
-    left, right = (np.array([n[i] for n in own]) for i in (2, 3))
+    left, right = (np.array([n[i] for n in ordered]) for i in (2, 3))
     at_least = secure.at_least(
         secure.joined([secure.public(right) - behind, before - secure.public(left)]),
-        secure.public(np.full(2 * len(own), k)),
+        secure.public(np.full(2 * len(ordered), k)),
     )
-    at_point, just_before = at_least[: len(own)], at_least[len(own) :]
+    at_point, just_before = at_least[: len(ordered)], at_least[len(ordered) :]
     either = at_point * just_before
     legal = at_point + just_before - either
     back = just_before - either + either * coin
     where = legal * (place + 1) - back
     people = (legal - back) * behind + back * before
     both = await secure.open(secure.joined([where, people]))
-    found: list[Split | None] = [None] * len(nodes)
-    for i, point, count in zip(order, both[: len(own)], both[len(own) :], strict=True):
+    splits: list[Split | None] = [None] * len(nodes)
+    for i, point, count in zip(order, both[: len(ordered)], both[len(ordered) :], strict=True):
         if point:
-            found[i] = Split(nodes[i].left + int(point), int(count))
-    return found
+            splits[i] = Split(nodes[i].left + int(point), int(count))
+    return splits
 
 
 def _search(
@@ -212,10 +214,10 @@ class _Secure:
 
     async def open(self, secret: Any) -> IntArray:
         """The numbers, for every keeper."""
-        found = np.array([int(x) for x in await self._runtime.output(secret)], dtype=np.int64)
+        opened = np.array([int(x) for x in await self._runtime.output(secret)], dtype=np.int64)
         if self._opened is not None:
-            self._opened.numbers += found.tolist()
-        return found
+            self._opened.numbers += opened.tolist()
+        return opened
 
     async def check_zero(self, secret: Any, of: str) -> None:
         """Raise unless all are zero; nothing more is learned of them."""

@@ -84,15 +84,15 @@ class _Meeting:
     async def _join(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, expected: int | None
     ) -> None:
-        own = bytes([self._place]) + secrets.token_bytes(_HELLO - 1)
-        writer.write(own)
+        greeting = bytes([self._place]) + secrets.token_bytes(_HELLO - 1)
+        writer.write(greeting)
         hello = await reader.readexactly(_HELLO)
         other = hello[0]
         wrong = other >= self._place if expected is None else other != expected
         if wrong or other in self.channels:
             raise JointError("a caller is no keeper of this run, or called twice")
         first = self._place < other
-        both = own + hello if first else hello + own
+        both = greeting + hello if first else hello + greeting
         keys = channel_keys(self._key, self._publics[other], self._run + both, first=first)
         channel = SealedChannel(self._names[other], keys, lambda message: _write(writer, message))
         self.channels[other] = channel

@@ -55,17 +55,17 @@ def read_certificate(kit: Path, role: str) -> Certificate:
 
     startup = kit / "startup"
     try:
-        own = x509.load_pem_x509_certificate((startup / f"{_FILES[role]}.crt").read_bytes())
+        certificate = x509.load_pem_x509_certificate((startup / f"{_FILES[role]}.crt").read_bytes())
         root = x509.load_pem_x509_certificate((startup / "rootCA.pem").read_bytes())
-        own.verify_directly_issued_by(root)
-        name = str(own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+        certificate.verify_directly_issued_by(root)
+        name = str(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
     except (OSError, ValueError, TypeError, IndexError, InvalidSignature) as error:
         raise LinkError(
             "the certificate is missing, damaged or of another federation. "
             "Hint: ask whoever runs the coordinator for a new kit"
         ) from error
-    since = max(own.not_valid_before_utc, root.not_valid_before_utc)
-    return Certificate(name, since, min(own.not_valid_after_utc, root.not_valid_after_utc))
+    since = max(certificate.not_valid_before_utc, root.not_valid_before_utc)
+    return Certificate(name, since, min(certificate.not_valid_after_utc, root.not_valid_after_utc))
 
 
 def check_valid(kit: Path, role: str) -> None:

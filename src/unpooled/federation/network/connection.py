@@ -76,8 +76,8 @@ class FlareLink:
         """Put one question to these centers at once; each one's release, or why there is none."""
         deadline = time.monotonic() + self.timeout
         ticket = uuid.uuid4().hex  # whatever is lost on the way, a center records it once
-        answers, told = self._round(question, ticket, centers, deadline)
-        back = self.connected(told["absent"]) if told["absent"] else None
+        answers, state = self._round(question, ticket, centers, deadline)
+        back = self.connected(state["absent"]) if state["absent"] else None
         if back:  # they came, or came back, after the job was opened: only a new job reaches them
             answers |= self._round_anew(question, ticket, sorted(back), deadline)
         for name in centers:
@@ -98,23 +98,23 @@ class FlareLink:
             "centers": list(centers),
             "timeout": max(1.0, deadline - time.monotonic()),
         }
-        told = self._command("ask", data, deadline)
+        state = self._command("ask", data, deadline)
         waited_for: list[str] = []
-        while not told["over"] and time.monotonic() < deadline:
-            if told["held"] != waited_for:
-                waited_for = told["held"]
+        while not state["over"] and time.monotonic() < deadline:
+            if state["held"] != waited_for:
+                waited_for = state["held"]
                 self._tell(waited_for)
-            told = self._command("ask", data, deadline)
+            state = self._command("ask", data, deadline)
         answers: dict[str, bytes | Refusal] = {}
-        for name, payload in told["answers"].items():
+        for name, payload in state["answers"].items():
             answers[name] = base64.b64decode(payload)
-        for name in told["failed"]:
+        for name in state["failed"]:
             answers[name] = Refusal(reason=Reason.FAILED)
-        for name in told["waiting"]:
+        for name in state["waiting"]:
             answers[name] = self._no_answer()
-        for name in told["held"]:
+        for name in state["held"]:
             answers[name] = self._no_answer(Reason.WAITING_FOR_STEWARD)
-        return answers, told
+        return answers, state
 
     def _tell(self, waited_for: Sequence[str]) -> None:
         """Say whose steward is waited for."""
@@ -141,9 +141,9 @@ class FlareLink:
         """Say something to the open job; open one where there is none any more."""
         while True:
             self._job = self._job or self._find(deadline) or self._open_job(deadline)
-            told = self._say(self._job, topic, data, deadline)
-            if told:
-                return told
+            reply = self._say(self._job, topic, data, deadline)
+            if reply:
+                return reply
             self._job = None
             if time.monotonic() >= deadline:
                 raise LinkError("the coordinator does not answer")
@@ -224,9 +224,9 @@ class FlareLink:
         """Say something to a job; nothing comes back where it is not there any more."""
 
         def say(session: Session) -> dict[str, Any]:
-            told: dict[str, Any] = {}
+            reply: dict[str, Any] = {}
             with suppress(*LOST):
-                told = session.do_app_command(job, topic, data)
-            return told
+                reply = session.do_app_command(job, topic, data)
+            return reply
 
         return self._session.act(say, deadline)

@@ -64,7 +64,7 @@ class _Round:
         """Whether nobody is waited for any more."""
         return not self.waiting() or time.time() >= self.deadline
 
-    def told(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """What the analyst gets to know."""
         with self.changed:
             return {
@@ -159,7 +159,7 @@ class QuestionController(Controller):
             round_.news = False
             round_.absent |= self._absent(round_.waiting())
         self._last = time.time()
-        return round_.told()
+        return round_.state()
 
     def _begin(self, data: dict[str, Any], fl_ctx: FLContext) -> _Round:
         asked = [str(name) for name in data["centers"]]

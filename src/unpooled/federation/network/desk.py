@@ -109,9 +109,9 @@ class Desk:
     def _attend(self, connection: "Connection[bytes, bytes]") -> None:
         with connection:
             try:
-                said, came = connection.recv_bytes(), time.monotonic()
-                reply = self._reply(said[:1], said[1:])
-                if said[:1] != _CONFIRM:
+                message, came = connection.recv_bytes(), time.monotonic()
+                reply = self._reply(message[:1], message[1:])
+                if message[:1] != _CONFIRM:
                     time.sleep(until_tick(time.monotonic() - came, self._tick))
                 connection.send_bytes(reply)
             except (EOFError, OSError):  # whoever asked is gone
@@ -178,9 +178,9 @@ def ask_center(
 
     The bytes of a release; `HELD` while the steward decides; None when nothing may leave.
     """
-    told = ticket.encode() if isinstance(ticket, str) and len(ticket) == 32 else _NOBODY
+    mark = ticket.encode() if isinstance(ticket, str) and len(ticket) == 32 else _NOBODY
     name = (asker or "").encode().replace(_END, b"")
-    reply = _say(_ASK + told + name + _END + question, given_up)
+    reply = _say(_ASK + mark + name + _END + question, given_up)
     if reply[:1] == _WAIT:
         return HELD
     return reply[1:] if reply[:1] == _YES else None

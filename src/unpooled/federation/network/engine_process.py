@@ -34,7 +34,7 @@ class EngineProcess:
         self, kit: Path, role: str, options: Sequence[str], environment: Mapping[str, str]
     ) -> None:
         self.log = kit / "engine.log"
-        self._ready, said = os.pipe()
+        self._ready, writer = os.pipe()
         os.set_blocking(self._ready, False)
         command = [sys.executable, "-m", __name__, str(os.getpid()), _PARTS[role]]
         command += ["-m", str(kit), "-s", _SETTINGS[role], "--set", *options]
@@ -44,11 +44,11 @@ class EngineProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **environment, READY: str(said)},
-                pass_fds=(said,),
+                env={**os.environ, **environment, READY: str(writer)},
+                pass_fds=(writer,),
                 start_new_session=True,
             )
-        os.close(said)
+        os.close(writer)
 
     @property
     def running(self) -> bool:

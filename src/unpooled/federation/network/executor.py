@@ -36,16 +36,16 @@ class QuestionExecutor(Executor):
         question = shareable.get(QUESTION)
         if task_name != TASK or not isinstance(question, bytes):
             return make_reply(ReturnCode.TASK_UNKNOWN)
-        told = ask_center(
+        answer = ask_center(
             question,
             shareable.get(TICKET),
             lambda: bool(abort_signal.triggered),
             _analyst(fl_ctx),
         )
-        if told is None:
+        if answer is None:
             return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
         reply = Shareable()
-        reply[HELD if told == HELD else RELEASE] = told
+        reply[HELD if answer == HELD else RELEASE] = answer
         return reply
 
 

@@ -129,7 +129,7 @@ def find_analyst_kit(path: str | Path) -> Path:
 def describe_kit(kit: Path, name: str, role: Role, federation: FederationFile, file: Path) -> None:
     """Say in the kit whose it is, and what its holder needs besides the keys."""
     where = federation.coordinator
-    told = Kit(
+    described = Kit(
         federation=federation.name,
         role=role,
         name=name,
@@ -137,7 +137,7 @@ def describe_kit(kit: Path, name: str, role: Role, federation: FederationFile, f
         port=where.port,
         centers=federation.centers,
     )
-    (kit / "kit.toml").write_bytes(_toml(told))
+    (kit / "kit.toml").write_bytes(_toml(described))
     if role == "analyst":
         (kit / "federation.toml").write_bytes(file.read_bytes())
     if role == "center":
@@ -166,7 +166,9 @@ ram_mb = 1000                # memory that answers may take; what does not fit l
 k = 10                       # every number describes at least so many people
 # variables = ["los", "procedure"]
 ad_hoc = "groupings"         # people are chosen by groupings alone; "free": by any condition
-# groupings = {{ sex = [], arm = [], age = [65] }}  # columns, each with a number's cut points
+# Name the groupings; without them single questions are about everybody. Each is a column, [] for
+# its levels, or the cut points of a number. Never a name, a number of a person, or a date.
+# groupings = {{ sex = [], arm = [], age = [65] }}
 refusals_a_day = 200         # after so many nothing is answered until the next day (UTC)
 
 # [postgres]
