@@ -149,11 +149,12 @@ def test_bad_input_is_said() -> None:
         fed.crosstab("ill")
 
 
-def test_the_command_prints_a_table_and_json(tmp_path: Path, capsys: Any) -> None:
+def test_the_command_prints_a_table_and_draws(tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "all.csv"
     FRAME.write_csv(path)
     shared = ["crosstab", "ill", "--by", "arm", "--centers", str(path), "--center-column", "center"]
-    main([*shared, "--levels", "n", "y", "--chart", str(tmp_path / "c.svg")])
+    with pytest.raises(SystemExit, match="0"):
+        main([*shared, "--levels", "n", "y", "--chart", str(tmp_path / "c.svg")])
     printed = capsys.readouterr().out
     assert "Odds ratio of y, b against a" in printed
     assert (tmp_path / "c.svg").read_text().startswith("<svg")
