@@ -28,6 +28,7 @@ ARGUMENTS = {
 ANALYSES = {
     "table": "Distribution",
     "describe": "Means",
+    "crosstab": "Categories",
     "compare": "Comparison",
     "quantiles": "Quantiles",
     "survival": "Survival",
