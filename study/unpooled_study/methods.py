@@ -48,12 +48,16 @@ def grow(centers: Sequence[Center], rule: Rule, weight: Weight) -> Chain:
     array([[14., 14., 14.]])
     """
     groups = NAMES[: len(centers[0])]
-    told = [
-        {group: values for group, values in zip(groups, own, strict=True) if len(values) >= rule.k}
-        for own in centers
+    large = [
+        {
+            group: values
+            for group, values in zip(groups, center, strict=True)
+            if len(values) >= rule.k
+        }
+        for center in centers
     ]
     chain = Chain(groups)
-    for people in sorted(filter(None, told), key=lambda own: -sum(map(len, own.values()))):
+    for people in sorted(filter(None, large), key=lambda center: -sum(map(len, center.values()))):
         values = list(people.values())
         if chain.table is None:
             cuts = cut(values, rule)
@@ -85,10 +89,10 @@ class Federated:
         fewest = min(len(center[0]) for center in self.everybody)
         if not self._tied and fewest >= people_for_powers(self.rule.k, powers):
             return self.pooled[0]  # nobody refuses
-        told = [c for c in self.everybody if _tells_powers(c[0], self.rule.k, powers)]
-        if not told:
+        telling = [c for c in self.everybody if _tells_powers(c[0], self.rule.k, powers)]
+        if not telling:
             raise NoAnswer(f"no center has the people for {powers} powers")
-        return _pool(told)[0]
+        return _pool(telling)[0]
 
     @property
     def statistics(self) -> list[RankStatistics]:
@@ -169,28 +173,28 @@ def _tells_powers(values: FloatArray, k: int, powers: int) -> bool:
 
 
 def _pool(centers: Sequence[Center]) -> list[FloatArray]:
-    groups = [np.concatenate(own) for own in zip(*centers, strict=True)]
+    groups = [np.concatenate(parts) for parts in zip(*centers, strict=True)]
     for values in groups:
         values.sort(kind="stable")  # merges what the centers have sorted
     return groups
 
 
 def _ranks_by_row(groups: Iterable[Sequence[FloatArray]]) -> list[RankStatistics]:
-    x, y = (np.array(own) for own in groups)
+    x, y = (np.array(group) for group in groups)
     return rank_statistics_by_row(x, y)
 
 
 def take_statistics(federations: Sequence[Federated]) -> None:
     """Work out `ranks` and `combined` of federations of the same sizes, all at once."""
-    said = [
+    ranks = [
         _ranks_by_row(zip(*people, strict=True))
         for people in zip(*(one.paired for one in federations), strict=True)
     ]
     pooled = zip(*(one.pooled for one in federations), strict=True)
     combined = _ranks_by_row(pooled)
     for i, one in enumerate(federations):
-        told = zip(said, one.paired, strict=True)
-        one.ranks = [rows[i] for rows, center in told if not one.takes_few_values(center)]
+        by_center = zip(ranks, one.paired, strict=True)
+        one.ranks = [rows[i] for rows, center in by_center if not one.takes_few_values(center)]
         one.combined = combined[i]
 
 
@@ -269,8 +273,8 @@ def _loss(people: Federated, p: FloatArray) -> FloatArray:
     def evaluate(q: FloatArray, at: FloatArray) -> quantile.PinballLoss:
         return quantile.pinball(values, q, at)
 
-    found = [quantile.minimise_loss(evaluate, one, *_around(values, one)) for one in p.tolist()]
-    return np.concatenate([result.estimate for result in found])
+    estimates = [quantile.minimise_loss(evaluate, one, *_around(values, one)) for one in p.tolist()]
+    return np.concatenate([result.estimate for result in estimates])
 
 
 def _around(values: FloatArray, p: float) -> tuple[float, float]:

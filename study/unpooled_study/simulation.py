@@ -119,8 +119,8 @@ def true_quantiles(setting: QuantileSetting, scale: FloatArray, shift: FloatArra
     share = np.array(setting.sizes) / sum(setting.sizes)
 
     def excess(x: FloatArray) -> FloatArray:
-        own = (x[:, :, None] - shift[:, None, :]) / scale[:, None, :]
-        return np.asarray(setting.family.cdf(own) @ share - p)
+        standard = (x[:, :, None] - shift[:, None, :]) / scale[:, None, :]
+        return np.asarray(setting.family.cdf(standard) @ share - p)
 
     low, high = _bracket(excess, (len(scale), len(p)))
     at_low, at_high = excess(low), excess(high)

@@ -70,7 +70,7 @@ class ArmTables:
 def known_share(arm: Iterable[ArmTables]) -> float:
     """The share of an arm's people whose status was released."""
     parts = [(tables.people, tables.below is None) for tables in arm]
-    return sum(people for people, told in parts if told) / sum(people for people, _ in parts)
+    return sum(people for people, exact in parts if exact) / sum(people for people, _ in parts)
 
 
 def known_until(arm: Iterable[ArmTables], lattice: Lattice) -> float:
@@ -86,7 +86,7 @@ def known_until(arm: Iterable[ArmTables], lattice: Lattice) -> float:
     >>> round(known_until([ArmTables(10, (times,))], Lattice(1.0, lower=0.0, upper=40.0)), 2)
     24.86
     """
-    return max(_known_until(table, lattice) for own in arm for table in own.tables)
+    return max(_known_until(table, lattice) for block in arm for table in block.tables)
 
 
 def _known_until(table: LatticeTable, lattice: Lattice) -> float:
@@ -152,7 +152,7 @@ def reconstruct(blocks: Sequence[Block], lattice: Lattice) -> list[FollowUp]:
         for block, *parts in zip(blocks, events, censored, either, strict=True)
     ]
     statuses = expected_statuses(people, lattice.upper)
-    return [_follow_up(own, statuses.get(i)) for i, own in enumerate(people)]
+    return [_follow_up(arm_people, statuses.get(i)) for i, arm_people in enumerate(people)]
 
 
 def _people(block: Block, events: Times, censored: Times, either: Times) -> BlockPeople:
@@ -184,18 +184,20 @@ def event_range(tables: ArmTables) -> tuple[int, int]:
     return fewest, most
 
 
-def _follow_up(own: BlockPeople, statuses: Statuses | None) -> FollowUp:
-    centers = np.full(len(own.times), own.center)
+def _follow_up(block: BlockPeople, statuses: Statuses | None) -> FollowUp:
+    centers = np.full(len(block.times), block.center)
     if statuses is None:
-        assert own.events is not None  # only who has no status is estimated
-        return FollowUp.of(own.times, own.events, own.people, centers)
-    return FollowUp.of(own.times, statuses.events, own.people, centers, statuses.drawn)
+        assert block.events is not None  # only who has no status is estimated
+        return FollowUp.of(block.times, block.events, block.people, centers)
+    return FollowUp.of(block.times, statuses.events, block.people, centers, statuses.drawn)
 
 
 def _placed(tables: Sequence[Tables], lattice: Lattice) -> list[Times]:
     """The times of each block's people, and how many each stands for."""
-    code = np.array([i for i, own in enumerate(tables) for _ in own], dtype=np.int64)
-    flat = [table for own in tables for table in own]
+    code = np.array(
+        [i for i, block_tables in enumerate(tables) for _ in block_tables], dtype=np.int64
+    )
+    flat = [table for block_tables in tables for table in block_tables]
     if not flat:
         return [(np.empty(0), np.empty(0)) for _ in tables]
     placed = place(flat, lattice, refilled=False)
