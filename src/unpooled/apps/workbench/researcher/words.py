@@ -28,7 +28,6 @@ ARGUMENTS = {
 ANALYSES = {
     "table": "Distribution",
     "describe": "Means",
-    "crosstab": "Categories",
     "compare": "Comparison",
     "quantiles": "Quantiles",
     "survival": "Survival",
