@@ -73,12 +73,13 @@ def test_every_route_is_described(program: Program) -> None:
 
 
 def test_what_is_wrong_is_said_as_json(program: Program) -> None:
-    for body, words in (
+    wrong: list[tuple[Any, str]] = [
         (b"not json", "JSON object"),
         ({"variable": "crp", "By": "arm"}, "did you mean 'by'"),
         ({"variable": "crp", "by": 3}, "by must be the name of a variable"),
         ({"variable": "crp", "by": "nothing"}, "no center has a variable 'nothing'"),
-    ):
+    ]
+    for body, words in wrong:
         reply, answer = program.send("POST", "/api/compare", body)
         assert reply.status == 422
         assert words in answer["error"]
