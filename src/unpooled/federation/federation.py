@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar, cast, get_args, overload
 
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.describe import run_describe
-from unpooled.analyses.distribution import run_distribution
 from unpooled.analyses.groups import run_comparison
+from unpooled.analyses.parallel import run_distribution
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.request import Request, check_codebook_name, stop_at_missing
 from unpooled.analyses.specification import (

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray, read_only
-from unpooled.maths.lattice.open_cells import OpenScale
+from unpooled.maths.lattice.cells import OpenScale
 
 STEP = 0.1  # of the scale: finer costs privacy at large centers, coarser costs precision
 WHOLE = 1e-6  # so near to a whole number is one: 0.3/0.1 is not 3
@@ -200,7 +200,7 @@ class LatticeTable:
     """What one center tells of one group; cell b is (edges[b−1], edges[b]], the outer ones open.
 
     Means and SDs (with n) are NaN where they are not told; those of an open cell are on a scale of
-    its own (`open_cells`), but for one value that all its people share. Scale and outer limits are
+    its own (`OpenScale`), but for one value that all its people share. Scale and outer limits are
     those of the center's lattice; where they are not given, of the one that all tables are put on.
     """
 

@@ -21,7 +21,7 @@ from functools import reduce
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.tables.joining import Pools
+from unpooled.maths.tables.chain import Pools
 from unpooled.maths.tables.table import Table
 
 _STEPS = 30  # towards the most likely distribution; what is left favours no group

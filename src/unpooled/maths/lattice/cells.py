@@ -1,24 +1,99 @@
-"""What a cell may tell beside its count: mean and standard deviation, and when they are withheld.
+"""What a cell may say besides its count: mean and standard deviation, and when they are withheld.
 
 They are rounded to a share of the cell's width, and never finer than 1/20 of their standard error
-(`precision`); those of open cells are told on a scale that ends (`open_cells`), so that nobody far
-outside can be located. Two rules withhold moments that speak
-for too few: the standard deviation where one person carries most of it (dominance), and moments
-that could be decoded because the cell holds few different values (resolution guard).
+(`precision`). Two rules withhold moments that speak for too few: the standard deviation where one
+person carries most of it (dominance), and moments that could be decoded because the cell holds few
+different values (resolution guard).
+
+The moments of open cells are those of v = z/√(1 + z²), z = (x − limit)/5 widths. The limit is the
+cell's own, the width that of its neighbour. Near the limit v is a straight line: people of a light
+tail are described as they are. Far outside it ends at ±1: nobody there carries the moments or is
+located by them, and ranks, which end as well, are known better.
+
+`Cells` holds the cells of all centers' tables side by side.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.lattice.lattice import Lattice, one_value
-from unpooled.maths.lattice.open_cells import OPEN_WIDTHS, OpenScale
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, one_value
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, squares, telling_values
 from unpooled.maths.precision import PARTS
+
+OPEN_WIDTHS = 5  # at 307 people 1 of 150 in a normal tail is farther outside, 1 of 10 in that of t3
+_ALONE = 10  # steps: the width where no neighbour has one; a lattice has ten in an SD
+_NARROW = 0.5  # steps: a cell beside an atom is no neighbour
+_FARTHEST = 1 - 1e-6  # v of somebody 3,500 widths outside
+
+
+@dataclass(frozen=True, slots=True)
+class OpenScale:
+    """Limit and unit of cells, one entry each; NaN where moments are those of x itself."""
+
+    limit: FloatArray
+    unit: FloatArray
+
+    @staticmethod
+    def of(limits: FloatArray, step: float) -> "OpenScale":
+        """The scales of a table's cells, which lie between ascending limits.
+
+        Examples
+        --------
+        >>> OpenScale.of(np.array([-np.inf, 0.0, 2.0, np.inf]), 0.1)
+        OpenScale(limit=array([ 0., nan,  2.]), unit=array([10., nan, 10.]))
+        """
+        widths = np.diff(limits)
+        bounded = widths[np.isfinite(widths) & (widths > _NARROW * step)]
+        near = (bounded[0], bounded[-1]) if len(bounded) else (_ALONE * step, _ALONE * step)
+        limit, unit = np.full(len(widths), np.nan), np.full(len(widths), np.nan)
+        for end, inner in ((0, 1), (-1, -2)):
+            if math.isinf(limits[end]) and math.isfinite(limits[inner]):
+                limit[end], unit[end] = limits[inner], OPEN_WIDTHS * near[end]
+        return OpenScale(limit, unit)
+
+    @property
+    def open(self) -> IntArray:
+        """The cells that have such a scale."""
+        return np.flatnonzero(~np.isnan(self.unit))
+
+    @property
+    def width(self) -> FloatArray:
+        """The width of each one's neighbour."""
+        return self.unit / OPEN_WIDTHS
+
+    def at(self, cell: IntArray | int | tuple[EllipsisType, None]) -> "OpenScale":
+        """The scales of these cells."""
+        return OpenScale(np.asarray(self.limit[cell]), np.asarray(self.unit[cell]))
+
+    def forth(self, x: FloatArray) -> FloatArray:
+        """v of values, an entry of the scale each; those of other cells are left as they are."""
+        z = (x - self.limit) / self.unit
+        return np.where(np.isnan(self.unit), x, z / np.hypot(1, z))
+
+    def slope(self, x: FloatArray) -> FloatArray:
+        """How fast v rises with x."""
+        z = (x - self.limit) / self.unit
+        return np.where(np.isnan(self.unit), 1.0, np.hypot(1, z) ** -3 / self.unit)
+
+    def back(self, v: FloatArray) -> FloatArray:
+        """The values of v.
+
+        Examples
+        --------
+        >>> scale = OpenScale(np.array([2.0]), np.array([0.5]))
+        >>> scale.back(np.array([0.6])), scale.back(scale.forth(np.array([7.0]))).round(6)
+        (array([2.375]), array([7.]))
+        """
+        v_ = np.clip(v, -_FARTHEST, _FARTHEST)
+        return np.where(np.isnan(self.unit), v, self.limit + self.unit * v_ / np.sqrt(1 - v_ * v_))
+
 
 Moments = Literal["all", "tails", "none"]
 """Which cells tell their mean and SD: all, the wide ones (extreme cells and gaps), none."""
@@ -187,3 +262,86 @@ def is_rounded(
     again = rounded(edges, lattice, counts, means, sds)
     pairs = zip(again, (means, sds), strict=True)
     return all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+
+
+_MOST_POINTS = 32  # points that stand for a cell: larger cells get points of more weight
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """All cells of all centers, between `low` and `high`.
+
+    Mean and SD are on the cell's `scale`. The pseudo-people of a cell are the `points` entries from
+    `first` on.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    count: IntArray
+    mean: FloatArray
+    sd: FloatArray
+    scale: OpenScale
+    center: IntArray
+    points: IntArray
+    first: IntArray
+
+    @classmethod
+    def of(cls, tables: Sequence[LatticeTable], lattice: Lattice) -> "Cells":
+        """The cells of these tables, center by center."""
+        if not tables:
+            raise ValueError("tables must come from at least one center, got none")
+        limits = [table.limits or (lattice.lower, lattice.upper) for table in tables]
+        ends = list(zip(tables, limits, strict=True))
+        low = np.concatenate([np.append(lower, table.edges) for table, (lower, _) in ends])
+        high = np.concatenate([np.append(table.edges, upper) for table, (_, upper) in ends])
+        count = np.concatenate([table.counts for table in tables])
+        mean = np.concatenate([table.means for table in tables])
+        sd = np.concatenate([table.sds for table in tables])
+        center = np.repeat(np.arange(len(tables)), [len(table.counts) for table in tables])
+        scales = [table.scale or lattice.open_scale(table.edges) for table in tables]
+        limit = np.concatenate([scale.limit for scale in scales])
+        unit = np.concatenate([scale.unit for scale in scales])
+        scale = OpenScale(limit, np.where(sd == 0, np.nan, unit))  # one value is told as it is
+        low = np.where(one_value(low, high), high, low)
+        low, high, sd = _widened(low, high, mean, sd, lattice.resolution)
+        points = np.minimum(count, _MOST_POINTS)
+        return cls(low, high, count, mean, sd, scale, center, points, np.cumsum(points) - points)
+
+    @property
+    def several(self) -> npt.NDArray[np.bool_]:
+        """Which cells may hold more than one value."""
+        return np.asarray((self.sd != 0) & (self.low < self.high))
+
+    @property
+    def moments(self) -> IntArray:
+        """How many moments each cell tells: 0, 1 or 2."""
+        return np.asarray(2 - np.isnan(self.mean) - np.isnan(self.sd), dtype=np.int64)
+
+
+def _widened(
+    low: FloatArray, high: FloatArray, mean: FloatArray, sd: FloatArray, resolution: float | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """On rounded data, one value stands for the unknown ones within half a resolution."""
+    if resolution is None:
+        return low, high, sd
+    one = sd == 0
+    half = resolution / 2
+    low, high = np.where(one, mean - half, low), np.where(one, mean + half, high)
+    return low, high, np.where(one, np.nan, sd)
+
+
+def with_moments(x: FloatArray, cell: IntArray, cells: Cells) -> FloatArray:
+    """Points with exactly the cell's mean, and its SD where they stay between the limits."""
+    n = len(cells.count)
+    points = np.maximum(np.bincount(cell, minlength=n), 1)
+    mean = np.bincount(cell, x, n) / points
+    off = x - mean[cell]
+    sd = np.sqrt(np.bincount(cell, off * off, n) / points)
+    target = np.where(np.isnan(cells.mean), mean, cells.mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stretch = np.where(np.isnan(cells.sd) | (sd == 0), 1.0, cells.sd / sd)
+        room = np.where(off > 0, cells.high[cell] - target[cell], cells.low[cell] - target[cell])
+        most = np.where(off == 0, np.inf, room / off)
+    np.minimum.at(stretch, cell, most)
+    moved = target[cell] + np.where(np.isfinite(stretch), stretch, 0.0)[cell] * off
+    return np.asarray(np.clip(moved, cells.low[cell], cells.high[cell]))  # rounding stays inside
