@@ -2,12 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
+from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.groups import run_comparison
@@ -31,6 +33,7 @@ from unpooled.center.questions import Limits
 from unpooled.errors import InputError
 from unpooled.federation.local import name_by_file, open_link
 from unpooled.maths.ranks.mann_whitney import Alternative
+from unpooled.results.catalogue import CatalogueResult
 from unpooled.results.compare import CompareResult
 from unpooled.results.describe import DescribeResult
 from unpooled.results.many_variables import ManyComparisons, ManyQuantiles, each
@@ -201,6 +204,17 @@ class Federation:
     def releases(self) -> Releases:
         """All that has left the centers so far."""
         return Releases(tuple(self._coordinator.received))
+
+    def catalogue(self) -> CatalogueResult:
+        """Which variables there are, of which kind, and at which centers."""
+        return run_catalogue(self._coordinator.converse(), self._variables)
+
+    def for_another(self) -> "Federation":
+        """The same centers for another analyst, with a record of their own of what arrived."""
+        other = copy(self)
+        other._coordinator = Coordinator(self._coordinator.link, self._coordinator.on_missing)
+        other._looked_up = set()
+        return other
 
     @_declared_as(TABLE)
     def table(

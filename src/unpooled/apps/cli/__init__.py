@@ -14,6 +14,7 @@ from unpooled.apps.cli.analyses import command
 from unpooled.apps.cli.ledger import ledger_app
 from unpooled.apps.cli.network import center_app, federation_app
 from unpooled.apps.cli.options import CommandWithRows
+from unpooled.apps.cli.workbench import workbench
 from unpooled.errors import InputError, UnpooledError
 
 app = typer.Typer(
@@ -38,6 +39,8 @@ def demo(
 
     run_demo(out, print)
 
+
+app.command("workbench", cls=CommandWithRows)(workbench)
 
 for entry in entry_points(group="unpooled.commands"):  # of packages such as unpooled-study
     loaded = entry.load()
