@@ -27,11 +27,11 @@ from unpooled.center.questions import lattice as lattice_answers
 from unpooled.center.summarise import LatticeFacts
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice import cells, cutting
-from unpooled.maths.lattice.cells import OpenScale
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import (
     Lattice,
     LatticeTable,
+    OpenScale,
     is_multiple,
     nice_number,
     public_lattice,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.tables.chain import CenterPools
 from unpooled.maths.tables.table import Table
-from unpooled.maths.tables.test_counts import Alike, CenterPools, alike, bounds
+from unpooled.maths.tables.test_counts import Alike, alike, bounds
 from unpooled.results.record import Reach, Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section

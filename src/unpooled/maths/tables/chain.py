@@ -25,7 +25,6 @@ from unpooled.maths.tables.binning import (
     place_boundaries,
 )
 from unpooled.maths.tables.table import Table
-from unpooled.maths.tables.test_counts import CenterPools
 
 EVERYWHERE = (-np.inf, np.inf)
 
@@ -398,6 +397,14 @@ def _starts(
             starts.append(begin)
             left, pool = left - pool, 0
     return np.array(starts, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class CenterPools:
+    """What one center told: the edges between the bins then, and the pools of its groups."""
+
+    interior: FloatArray
+    groups: Mapping[str, Pools]
 
 
 class Chain:
