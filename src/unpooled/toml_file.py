@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -28,10 +28,14 @@ def read_tables(path: str | Path) -> dict[str, Any]:
     return _parsed(path, _text(path))
 
 
-def read_toml(path: str | Path, kind: type[T]) -> T:
+Prepare = Callable[[dict[str, Any]], dict[str, Any]]
+"""Changes how values are written, never where they stand."""
+
+
+def read_toml(path: str | Path, kind: type[T], prepare: Prepare = dict) -> T:
     """A TOML file as a struct; what is wrong is said with its line."""
     text = _text(path)
-    tables = _parsed(path, text)
+    tables = prepare(_parsed(path, text))
     try:
         return _converted(tables, kind)
     except _SettingError as wrong:

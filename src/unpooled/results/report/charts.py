@@ -245,6 +245,30 @@ def boxes(
     return layers.properties(width=WIDTH, height=44 * len(rows) + 10)
 
 
+def level_shares(
+    rows: Sequence[dict[str, Any]],
+    value: str,
+    by: str | None,
+    levels: Sequence[str],
+    groups: Sequence[str],
+) -> "altair.TopLevelMixin":
+    """Percent of each group at each level; pale is what may be there or at a merged level."""
+    import altair as alt
+
+    base = alt.Chart(inline(list(rows))).encode(
+        y=alt.Y("level:N", sort=list(levels), title=value),
+        yOffset=alt.YOffset("group:N", sort=list(groups)),
+        color=group_colour(groups, by),
+        tooltip=["group:N", "level:N", "low:Q", "high:Q"],
+    )
+    sure = base.mark_bar(opacity=0.85).encode(
+        x=alt.X("percent_low:Q", title="percent of the group", scale=alt.Scale(domainMin=0))
+    )
+    most = base.mark_bar(opacity=0.3).encode(x="percent_low:Q", x2="percent_high:Q")
+    height = max(14 * len(levels) * len(groups) + 10, 60)
+    return alt.layer(sure, most).properties(width=WIDTH, height=height)
+
+
 def group_colour(groups: Sequence[str], by: str | None) -> "altair.Color":
     """The groups' colours, with a legend where there is a name for them."""
     import altair as alt
