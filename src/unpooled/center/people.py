@@ -17,9 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from unpooled.center.data import where
-from unpooled.center.data.missing_words import UNKNOWN_WORDS, words_sql
 from unpooled.center.data.sources import ROW, Source
-from unpooled.center.data.sql import literal, quote
+from unpooled.center.data.sql import UNKNOWN_WORDS, literal, quote, words_sql
 from unpooled.center.data.variables import Variable
 from unpooled.center.policy import PerPerson, Policy
 from unpooled.center.questions import (

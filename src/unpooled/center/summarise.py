@@ -70,7 +70,7 @@ from unpooled.center.questions.ranks import overlap
 from unpooled.center.questions.survival import by_status
 from unpooled.errors import GateError
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.lattice.cell_moments import dominated, rounded
+from unpooled.maths.lattice.cells import dominated, rounded
 from unpooled.maths.lattice.cutting import lattice_table, status_table, table_at
 from unpooled.maths.lattice.lattice import (
     Lattice,
@@ -85,7 +85,7 @@ from unpooled.maths.quantiles.yeo_johnson import power_moments, round_moments
 from unpooled.maths.ranks.group_ranks import rank_variance, tied_people, trend_variance
 from unpooled.maths.ranks.mann_whitney import rank_statistics
 from unpooled.maths.tables.binning import Rule, buffer, coarsen, cut, place_boundaries
-from unpooled.maths.tables.joining import join, join_again
+from unpooled.maths.tables.chain import join, join_again
 
 _COARSER = (1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # times K people a cell
 _THINNER = 6  # times that blocks say less, before coarser ones are tried

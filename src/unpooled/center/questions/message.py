@@ -14,7 +14,7 @@ from unpooled.center.data.variables import Variable
 from unpooled.errors import GateError, InputError
 from unpooled.maths import big_arrays
 from unpooled.maths.arrays import BoolArray, FloatArray, Places
-from unpooled.maths.lattice.cell_moments import dominated
+from unpooled.maths.lattice.cells import dominated
 
 Code = float | str  # a value that means "missing"
 Limits = Literal["open", "natural", "buffer"]

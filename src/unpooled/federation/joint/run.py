@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol as Interface
 
+from unpooled.analyses.ask_protocol import ProtocolReplies
 from unpooled.analyses.conversation import Conversation
-from unpooled.analyses.protocol import ProtocolReplies
 from unpooled.center.data.variables import Codebook
 from unpooled.center.questions import (
     Answer,
