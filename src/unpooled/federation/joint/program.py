@@ -173,7 +173,8 @@ class _Program:
         """Whether anybody has a level: that nobody does tells of everybody."""
         secret = self._secure.shared(np.array(sums, dtype=object))
         bits = self._secure.at_least(secret, self._secure.public([1] * len(sums)))
-        return (await self._secure.open(bits)).tolist()
+        opened = await self._secure.open(bits)
+        return [int(bit) for bit in opened]
 
     async def _join(self, shares: FieldArray, least: int, *, ordered: bool) -> list[list[Joined]]:
         """The rule of `maths.joint.levels`, for a block a row; only the cells are opened."""

@@ -73,7 +73,7 @@ def ask_with_joint(
             none,
         )
     joint = run_joint(conversation, protocol, keepers, joined, answers, variables)
-    if joint.answer is not None:
+    if joint.answer is not None and isinstance(joint.answer.aggregate, ProtocolAnswer):
         payload = encode(joint.answer)
         answers[joint.name] = joint.answer.aggregate
         received.append(Received(joint.name, question, payload))
