@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unpooled.apps.cli.options import CENTERS
-from unpooled.apps.cli.values_in_a_row import CommandWithRows
+from unpooled.apps.cli.options import CENTERS, CommandWithRows
 from unpooled.errors import InputError
 
 protocol_app = typer.Typer(
