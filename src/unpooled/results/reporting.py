@@ -13,7 +13,7 @@ from unpooled.results.folding import Fold, fold_notes, fold_refusals
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.releases import Releases, question_sentence
-from unpooled.results.report.page import Section, write
+from unpooled.results.report.page import Section, write_sections
 from unpooled.results.report.parts import Answer, Folded, Grid, Part, Remarks, Sentences
 
 PROMISE = (
@@ -37,7 +37,7 @@ def write_report(path: str | Path, title: str, chapters: Sequence[Chapter]) -> P
     """One file with everything about some results: a page, or a Word document."""
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     under = f"unpooled {version('unpooled')}, {made}"
-    return write(path, title, under, report_sections(chapters))
+    return write_sections(path, title, under, report_sections(chapters))
 
 
 def report_sections(chapters: Sequence[Chapter]) -> list[Section]:
@@ -51,10 +51,10 @@ def report_sections(chapters: Sequence[Chapter]) -> list[Section]:
 def _chapter(chapter: Chapter, several: bool) -> list[Section]:
     """The answer with the first picture, then all else that the result shows, then what to know."""
     first, *others = chapter.sections
-    lead, *figures = first.figures or [None]
     heading = chapter.title if several else ""
-    answer = Section(heading, [Answer(chapter.answer)], [] if lead is None else [lead])
-    sections = [answer, replace(first, figures=figures), *others, _to_know(chapter)]
+    answer = Section(heading, [Answer(chapter.answer)], first.figures[:1])
+    rest = replace(first, figures=first.figures[1:])
+    sections = [answer, rest, *others, _to_know(chapter)]
     return [
         section if number == 0 else replace(section, below=several)
         for number, section in enumerate(sections)

@@ -120,16 +120,23 @@ def check_csv_file(path: str | Path) -> Path:
     return file
 
 
-def write(path: str | Path, title: str, under: str, sections: Sequence[Section]) -> Path:
-    """Write a report to a file: a page, or a Word document."""
-    file = check_page_file(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if file.suffix.lower() == ".docx":
-        from unpooled.results.report.word import document
+def write(path: str | Path, markup: str) -> Path:
+    """Write a page to a file."""
+    return _write_bytes(check_page_file(path), markup.encode())
 
-        file.write_bytes(document(title, under, sections))
-    else:
-        file.write_text(page(title, under, sections), encoding="utf-8")
+
+def write_sections(path: str | Path, title: str, under: str, sections: Sequence[Section]) -> Path:
+    """Write a report to a file: a page, or a Word document."""
+    if check_page_file(path).suffix.lower() != ".docx":
+        return write(path, page(title, under, sections))
+    from unpooled.results.report.word import document
+
+    return _write_bytes(Path(path), document(title, under, sections))
+
+
+def _write_bytes(file: Path, content: bytes) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
     return file
 
 
