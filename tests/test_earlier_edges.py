@@ -29,7 +29,7 @@ from unpooled.center.summarise import Summary
 @pytest.fixture
 def center() -> Center:
     key = CenterKey.from_seed(1, "Haifa")
-    return Center("Haifa", open_source(hospital(1, 120, 100)), Policy(), key)
+    return Center("Haifa", open_source(hospital(1, 120, 100)), Policy(groupings={"arm": ()}), key)
 
 
 def ask(center: Center, question: CohortQuestion) -> Answer:

@@ -47,7 +47,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def open_center(
     ledger: Path | None = None, refusals: int | None = 3, steward: Steward | None = None
 ) -> Center:
-    policy = Policy(k=10, refusals_a_day=refusals)
+    declared: dict[str, tuple[float, ...]] = {"arm": ()}
+    policy = Policy(k=10, groupings=declared, refusals_a_day=refusals)
     key = CenterKey.from_seed(1, "Haifa")
     return Center("Haifa", open_source(PEOPLE), policy, key, ledger=ledger, steward=steward)
 

@@ -124,10 +124,10 @@ def _place(error: str, table: object, kind: type[msgspec.Struct]) -> Place:
     steps: list[str | int] = []
     for name, number, any_name in _STEP.findall(path if given else ""):
         if any_name:
-            found = _wrong_entry(table, kind, steps)
-            if found is None:
+            entry = _wrong_entry(table, kind, steps)
+            if entry is None:
                 break
-            steps.append(found)
+            steps.append(entry)
         else:
             steps.append(int(number) if number else name)
     return tuple(steps)
@@ -157,28 +157,28 @@ def line_of(text: str, place: Place) -> int | None:
     >>> line_of(text, ("groups", 0, "name")), line_of(text, ("groups", 0)), line_of(text, ("k",))
     (3, 2, None)
     """
-    best, found = 0, None
-    for number, own in _places(text):
-        if own == place[: len(own)] and len(own) > best:
-            best, found = len(own), number
-    return found
+    best, line = 0, None
+    for number, here in _places(text):
+        if here == place[: len(here)] and len(here) > best:
+            best, line = len(here), number
+    return line
 
 
 def _places(text: str) -> list[tuple[int, Place]]:
     """The place that each line of a TOML text sets or opens."""
     table: Place = ()
     opened: dict[Place, int] = {}
-    found: list[tuple[int, Place]] = []
+    places: list[tuple[int, Place]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.match(line):
             table = _within(_words(header[2]), opened)
             if header[1] == "[[":
                 opened[table] = opened.get(table, -1) + 1
                 table = (*table, opened[table])
-            found.append((number, table))
+            places.append((number, table))
         elif setting := _SETTING.match(line):
-            found.append((number, (*table, *_words(setting[1]))))
-    return found
+            places.append((number, (*table, *_words(setting[1]))))
+    return places
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -85,8 +85,8 @@ def jobs_of(jobs: int | None) -> int:
 
 def stopped(goes_on: bool) -> NoReturn:
     """Say how to go on after Ctrl-C, and end as a process does that was interrupted."""
-    told = "the same command goes on from here" if goes_on else "nothing was kept"
-    typer.echo(f"stopped; {told}", err=True)
+    after = "the same command goes on from here" if goes_on else "nothing was kept"
+    typer.echo(f"stopped; {after}", err=True)
     raise typer.Exit(130)
 
 
@@ -159,7 +159,7 @@ def plan(
         from unpooled.results.report.page import check_chart_file
 
         check_chart_file(chart)
-    n_x, n_y, quantiles = (",".join(told) if told else None for told in (sizes, sizes_y, p))
+    n_x, n_y, quantiles = (",".join(given) if given else None for given in (sizes, sizes_y, p))
     planned = read_plan(
         n_x or "",
         n_y,

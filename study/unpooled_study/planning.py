@@ -64,33 +64,35 @@ class Plan:
 
     def scaled(self, factor: float) -> "Plan":
         """The same federation with so many times the people in each center."""
-        n_x, n_y = (tuple(max(round(n * factor), 1) for n in own) for own in (self.n_x, self.n_y))
+        n_x, n_y = (
+            tuple(max(round(n * factor), 1) for n in sizes) for sizes in (self.n_x, self.n_y)
+        )
         return replace(self, n_x=n_x, n_y=n_y)
 
     def refusals(self) -> tuple[str, ...]:
         """What centers of these sizes refuse, and which method goes without them."""
-        told = []
+        refusals = []
         pairs = list(zip(self.n_x, self.n_y, strict=True))
         nobody = sum(max(sizes) < self.k for sizes in pairs)
         if nobody:
-            told.append(
+            refusals.append(
                 f"{nobody} of {len(pairs)} centers with both groups below K = {self.k}: they tell "
                 "nothing."
             )
         small = sum(min(sizes) < self.k <= max(sizes) for sizes in pairs)
         if small:
-            told.append(
+            refusals.append(
                 f"{small} of {len(pairs)} centers with one group below K = {self.k}: fisher, sum "
                 "and weighted go without them, table counts their other group alone."
             )
         needed = people_for_powers(self.k, LIKELIHOOD_POWERS)
         few = sum(n < needed for n in self.n_x) if self.p else 0
         if few:
-            told.append(
+            refusals.append(
                 f"{few} of {len(self.n_x)} centers with fewer than {needed} people in group x: "
                 "yj-likelihood goes without them."
             )
-        return tuple(told)
+        return tuple(refusals)
 
     def tests(self) -> TestSetting:
         """The testing setting."""
@@ -242,14 +244,14 @@ def _precisions(
     setting = plan.quantiles()
     rows = run([setting], sims, seed, jobs, folder)[setting]
     errors = rows.reshape(sims, len(setting.methods), len(setting.p))
-    told = []
+    precisions = []
     for j, p in enumerate(setting.p):
         pooled = standard_deviation(errors[:, 0, j]).value
         for i, method in enumerate(setting.methods):
-            found = errors[:, i, j][~np.isnan(errors[:, i, j])]
-            se = standard_deviation(found).value if len(found) > 1 else None
-            bias = float(found.mean()) if len(found) > 1 else None
-            told.append(
+            valid = errors[:, i, j][~np.isnan(errors[:, i, j])]
+            se = standard_deviation(valid).value if len(valid) > 1 else None
+            bias = float(valid.mean()) if len(valid) > 1 else None
+            precisions.append(
                 {
                     "p": p,
                     "method": method,
@@ -258,4 +260,4 @@ def _precisions(
                     "times_pooled": None if se is None else se / pooled,
                 }
             )
-    return tuple(told)
+    return tuple(precisions)

@@ -67,12 +67,12 @@ def read_family(text: str) -> AnyFamily:
     Gamma(shape=4.0, scale=2.0)
     """
     name, _, rest = text.partition(":")
-    told: dict[str, object] = {"name": name}
+    fields: dict[str, object] = {"name": name}
     for part in filter(None, rest.split(",")):
         field, _, value = part.partition("=")
-        told[field.strip()] = numbers(value, f"family: {field.strip()}")[0]
+        fields[field.strip()] = numbers(value, f"family: {field.strip()}")[0]
     try:
-        read: AnyFamily = msgspec.convert(told, AnyFamily)
+        read: AnyFamily = msgspec.convert(fields, AnyFamily)
     except (msgspec.ValidationError, ValueError) as error:
         raise InputError(
             f"family must be such as normal, t:df=3 or gamma:shape=4, got {text!r}: {error}"

@@ -52,21 +52,21 @@ def test_people_are_kept_and_neither_order_matters(
     found = alike(told, table, GROUPS)
     assert found.counts.sum(axis=1) == pytest.approx(np.sum(sizes, axis=0))
     assert (found.counts >= 0).all()
-    assert 0 <= found.told <= 1 + 1e-12
+    assert 0 <= found.decided <= 1 + 1e-12
     for again in (alike(told[::-1], table, GROUPS), _swapped(alike(told, table, GROUPS[::-1]))):
         assert again.counts == pytest.approx(found.counts)
-        assert again.told == pytest.approx(found.told)
+        assert again.decided == pytest.approx(found.decided)
 
 
 def _swapped(found: Alike) -> Alike:
-    return Alike(found.counts[::-1], found.told)
+    return Alike(found.counts[::-1], found.decided)
 
 
 def test_of_one_center_they_are_its_own() -> None:
     told, table = chain(people(1, [(200, 90)]))
     found = alike(told, table, GROUPS)
     assert found.counts.tolist() == table.counts.tolist()
-    assert found.told == 1
+    assert found.decided == 1
 
 
 def test_a_center_that_tells_one_group_better_than_the_other_adds_no_difference() -> None:

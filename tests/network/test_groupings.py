@@ -18,7 +18,7 @@ POLICY = """
 [policy]
 ad_hoc = "groupings"
 groupings = { arm = [], age = [40, 65] }
-refusals_a_day = 8
+refusals_a_day = 10
 """
 
 
@@ -63,8 +63,10 @@ def test_a_condition_that_singles_out_is_refused_recorded_and_counted(
         {"where": "months > 12"},
         {"where": "age >= 66"},
         {"where": "age == 65"},
-        {"where": "arm == 'a' and not age < 41"},
-        {"where": "age < 40 or died == 1"},
+        {"where": "arm == 'a' and not age < 40"},
+        {"where": "age < 40 or age >= 65"},
+        {"where": "arm != 'a'"},
+        {"where": "arm is missing"},
     )
     for words in wrong:
         with pytest.raises(RefusedError, match="declared groupings only") as caught:
@@ -76,7 +78,7 @@ def test_a_condition_that_singles_out_is_refused_recorded_and_counted(
         assert [entry.kind for entry in recorded] == ["refusal"] * len(wrong)
         assert all("only-groupings" in entry.answer for entry in recorded)
         assert all(json.loads(entry.answer)["aggregate"] is None for entry in recorded)
-    with pytest.raises(RefusedError, match="refused 8 questions today") as caught:
+    with pytest.raises(RefusedError, match="refused 10 questions today") as caught:
         fed.describe("los", by="arm")
     assert {r.reason for r in caught.value.refusals} == {Reason.BUDGET}
 
@@ -101,9 +103,14 @@ def test_check_says_by_what_people_are_chosen(network: Network) -> None:
     for setting, told in changed.items():
         toml.write_text(declared.replace('ad_hoc = "groupings"', setting))
         assert told in kit_says(network, "Haifa")
-    toml.write_text(declared.replace("arm = []", "months = []"))
-    assert "note   groupings: months has 220 levels, so conditions on it choose nearly any" in (
+    toml.write_text(declared.replace("groupings = {", "# groupings = {"))
+    assert "note   groupings: none is declared, so single questions are about everybody" in (
         kit_says(network, "Haifa")
+    )
+    toml.write_text(declared.replace("arm = []", "months = []"))
+    assert (
+        "note   groupings: months has 220 levels of 1 rows each, so conditions on it choose nearly"
+        in (kit_says(network, "Haifa"))
     )
     toml.write_text(declared)
 

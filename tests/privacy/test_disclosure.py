@@ -172,8 +172,8 @@ COUNTS = {
         "pairs = np.where(there, np.maximum(people, people[at]), 0)",
     ),
     "fresh people": (
-        "return _Prefix(run, len(found), self.fresh & (part == 0), sums, without)",
-        "return _Prefix(run, len(found), self.fresh, sums, without)",
+        "return _Prefix(run, len(runs), self.fresh & (part == 0), sums, without)",
+        "return _Prefix(run, len(runs), self.fresh, sums, without)",
     ),
     "what follows, exactly": ("_EXACT = 1e-6", "_EXACT = 0.6"),
     "together they follow": (
@@ -192,7 +192,7 @@ COUNTS = {
 SUMS = {
     "crowds": (
         "return np.asarray(total + (numbers - 1 - there) * least)",
-        "return np.zeros(len(found), dtype=np.int64)",
+        "return np.zeros(len(different), dtype=np.int64)",
     ),
     "steps of sums": (
         "loose = self._loose_sums(before, label, numbers, most)\n        if loose:\n"
@@ -202,12 +202,12 @@ SUMS = {
 }
 MEMORY = {
     "words beside the cells of each variable": (
-        "lists = {v: tell(own, said.part, ones, answer) for v, own in self.variables.items()}",
+        "lists = {v: tell(one, part, ones, answer) for v, one in self.variables.items()}",
         "lists = dict(self.variables)",
     ),
     "cells beside the words before": (
-        "own, each = lists.get(variable, self.words), np",
-        "own, each = lists.get(variable, Told.nothing(self.size, self.words.k)), np",
+        "one, each = lists.get(variable, self.words), np",
+        "one, each = lists.get(variable, Told.nothing(self.size, self.words.k)), np",
     ),
 }
 

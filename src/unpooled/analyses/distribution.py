@@ -27,8 +27,8 @@ def combine_distribution(
     request: Request, tables: Tables, max_bins: int | None = None
 ) -> DistributionResult:
     """The smooth distribution of every group, as curves and as a histogram."""
-    found = {group: tables.smooth(group) for group in tables.groups}
-    smooth = {group: fitted for group, fitted in found.items() if fitted is not None}
+    smoothed = {group: tables.smooth(group) for group in tables.groups}
+    smooth = {group: fitted for group, fitted in smoothed.items() if fitted is not None}
     if not smooth:
         refuse(tables.refusals)
     edges = histogram_edges(list(smooth.values()), tables.lattice, max_bins)
@@ -53,12 +53,14 @@ def combine_distribution(
 
 def _centers(tables: Tables, group: str, pooled: Distribution) -> list[CenterShares]:
     """Each center's own shares, and where they differ from those of all others."""
-    told = tables.groups[group]
-    found = deviations(list(told.values()), pooled.placed)
+    tables_of = tables.groups[group]
+    deviating = deviations(list(tables_of.values()), pooled.placed)
     shares = []
-    for (center, own), deviation in zip(told.items(), found, strict=True):
-        people = sum(table.people for table in own)
-        first = own[0]  # of several tables each tells of other people; one is enough to draw
+    for (center, center_tables), deviation in zip(tables_of.items(), deviating, strict=True):
+        people = sum(table.people for table in center_tables)
+        first = center_tables[
+            0
+        ]  # of several tables each tells of other people; one is enough to draw
         reached = np.cumsum(first.counts)[:-1] / first.people
         shares.append(CenterShares(center, group, people, first.edges, reached, deviation))
     return shares

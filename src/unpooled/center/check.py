@@ -82,16 +82,17 @@ def _groupings(source: Source, policy: Policy) -> Iterator[Finding]:
     if policy.ad_hoc == "none":
         yield Finding("groupings", True, "single questions are refused")
         return
-    groupings = {n: c for n, c in policy.grouped_by(source.kinds).items() if policy.allows(n)}
+    groupings = policy.grouped_by()
     listed = ", ".join(_cut(name, cuts) for name, cuts in groupings.items())
-    yield Finding("groupings", True, listed or "none: questions are about everybody")
+    none = "none is declared, so single questions are about everybody. Hint: groupings in [policy]"
+    yield Finding("groupings", True, listed or none, note=not listed)
     for name, cuts in groupings.items():
-        counted = f"SELECT count(DISTINCT {quote(name)}) FROM {source.relation}"
-        levels = 0 if cuts else int(source.rows(counted)[0][0])
-        if levels > _LEVELS:
+        counted = f"SELECT count(DISTINCT {quote(name)}), count({quote(name)})"
+        levels, people = (0, 0) if cuts else source.rows(f"{counted} FROM {source.relation}")[0]
+        if levels > _LEVELS or (levels > 2 and people < policy.k * levels):
             words = (
-                f"{name} has {levels} levels, so conditions on it choose nearly any people. "
-                "Hint: leave it out of groupings in [policy], which names those that you mean"
+                f"{name} has {levels} levels of {people / levels:.3g} rows each, so conditions on "
+                "it choose nearly any people. Hint: leave it out of groupings in [policy]"
             )
             yield Finding("groupings", True, words, note=True)
 

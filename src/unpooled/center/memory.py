@@ -120,11 +120,9 @@ class Draft:
         """The draft with one more disclosure; raises TooClose, unless it is not to be judged."""
         new_crowds, tell = dict(self.new_crowds), Told.tell if judged else Told.heard
         if not disclosure.numbers:
-            ones = np.ones(len(disclosure.counts), dtype=np.int64)
-            words = tell(self.words, disclosure.part, ones, answer)
-            lists = {
-                v: tell(one, disclosure.part, ones, answer) for v, one in self.variables.items()
-            }
+            part, ones = disclosure.part, np.ones(len(disclosure.counts), dtype=np.int64)
+            words = tell(self.words, part, ones, answer)
+            lists = {v: tell(one, part, ones, answer) for v, one in self.variables.items()}
             return replace(self, words=words, variables=lists, new=(*self.new, disclosure))
         if self._is_known(disclosure):
             return self

@@ -38,6 +38,7 @@ from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, Places
 
 NUMBERS: tuple[where.Kind, ...] = ("integer", "float", "boolean")
 PERSON = '"unpooled: person"'  # a column that numbers the people from 0
+MOST_CROSSED = 2  # groupings in a condition, where a policy allows no others
 
 _YES = {"no": "yes", "No": "Yes", "NO": "YES", "f": "t", "F": "T", "False": "True"}
 _CODES = {  # every value of the event column → the one that means the event
@@ -569,12 +570,12 @@ def _check_names(rows: Rows, question: CohortQuestion, selected: where.Condition
 
 def _check_words(rows: Rows, question: CohortQuestion, selected: where.Condition | None) -> None:
     """Whether the policy lets a question choose people by these words."""
-    policy, kinds = rows.policy, rows.source.kinds
+    policy = rows.policy
     if policy.ad_hoc == "none":
         raise RefusedQuestion(Reason.NO_AD_HOC)
     if policy.ad_hoc == "free":
         return
-    groupings: Mapping[str, tuple[float, ...] | None] = policy.grouped_by(kinds)
+    groupings = policy.grouped_by()
     by, cuts = question.by, question.cuts
     if by is not None and (by not in groupings or not set(cuts or ()) <= set(groupings[by] or ())):
         raise RefusedQuestion(Reason.ONLY_GROUPINGS)
@@ -585,23 +586,24 @@ def _check_words(rows: Rows, question: CohortQuestion, selected: where.Condition
 
 
 def _over_groupings(
-    part: where.Condition, groupings: Mapping[str, tuple[float, ...] | None]
+    selected: where.Condition, groupings: Mapping[str, tuple[float, ...] | None]
 ) -> bool:
-    """Whether a condition joins whole levels and bands of groupings."""
+    """Whether a condition has levels or bands of few groupings, all of which must hold."""
+    parts = selected.parts if isinstance(selected, where.And) else (selected,)
+    few = len({name for part in parts for name in where.columns(part)}) <= MOST_CROSSED
+    return few and all(_in_grouping(part, groupings) for part in parts)
+
+
+def _in_grouping(part: where.Condition, groupings: Mapping[str, tuple[float, ...] | None]) -> bool:
+    """Whether a part of a condition names levels of a grouping, or one side of a cut point."""
     match part:
         case where.Comparison(where.Column(name), operator, where.Literal(value)):
-            if name not in groupings:
-                return False
-            cuts = groupings[name]
+            cuts = groupings.get(name, ())
             if cuts is None:
-                return operator in ("==", "!=")
+                return operator == "=="
             return operator in (">=", "<") and value in cuts
-        case where.In(column, _) | where.Missing(column):
-            return column.name in groupings and groupings[column.name] is None
-        case where.Not(inner):
-            return _over_groupings(inner, groupings)
-        case where.And(parts) | where.Or(parts):
-            return all(_over_groupings(inner, groupings) for inner in parts)
+        case where.In(where.Column(name), _):
+            return groupings.get(name, ()) is None
         case _:
             return False
 

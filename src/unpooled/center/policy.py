@@ -1,6 +1,5 @@
 """A center's own policy: what may leave. Its defaults fail closed."""
 
-from collections.abc import Mapping
 from itertools import pairwise
 from math import isfinite
 from typing import Literal
@@ -8,7 +7,6 @@ from typing import Literal
 import msgspec
 
 from unpooled.center.data.variables import Variable
-from unpooled.center.data.where import Kind
 from unpooled.center.questions import CellMoments, CohortQuestion, LatticeQuestion, Limits, Terms
 from unpooled.center.questions.powers import GRID
 from unpooled.errors import InputError
@@ -46,7 +44,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         condition learns from each refusal that a set is near to an earlier one.
     groupings
         The columns that people may be grouped by and selected on, each with the cut points of a
-        number, or none. None: all columns of text and booleans.
+        number, or none. None: none is declared, so that single questions are about everybody.
     refusals_a_day
         After so many answers of a day that refused something, be it one group, nothing is answered
         until the next, in UTC; None: no end.
@@ -104,11 +102,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             return False
         return self.variables is None or name in self.variables
 
-    def grouped_by(self, kinds: Mapping[str, Kind]) -> dict[str, tuple[float, ...] | None]:
-        """The groupings in force: column → the cut points of a number, None for whole levels."""
-        if self.groupings is None:
-            return {name: None for name, kind in kinds.items() if kind in ("text", "boolean")}
-        return {name: cuts or None for name, cuts in self.groupings.items()}
+    def grouped_by(self) -> dict[str, tuple[float, ...] | None]:
+        """The declared groupings: column → the cut points of a number, None for whole levels."""
+        return {name: cuts or None for name, cuts in (self.groupings or {}).items()}
 
     def terms(self, question: CohortQuestion, declared: Variable) -> Terms:
         """What the answer to a question must keep to."""

@@ -64,7 +64,10 @@ def fold_refusals(refusals: Sequence[CenterRefusal], centers: Sequence[str]) -> 
     for refusal in refusals:
         kinds.setdefault((refusal.reason, refusal.rule), []).append(refusal)
     every = len({*centers, *(refusal.center for refusal in refusals)})
-    return [_fold(reason, rule, found, every) for (reason, rule), found in kinds.items()]
+    return [
+        _fold(reason, rule, refusals_of_kind, every)
+        for (reason, rule), refusals_of_kind in kinds.items()
+    ]
 
 
 def _fold(reason: str, rule: str, refusals: Sequence[CenterRefusal], every: int) -> Fold:

@@ -97,9 +97,13 @@ class DistributionResult(TableResult):
         low, high = (band.tolist() for band in self.count_bands())
         curves = [one.to_dict() for one in self.distributions]
         centers = [one.to_dict() for one in self.centers]
-        told = {"method": "parallel", "counts_low": low, "counts_high": high}
-        told |= {"curves": curves, "centers": centers, "notes": [*self.notes(), *self.record.notes]}
-        return {**TableResult.to_dict(self), **told}
+        smooth = {"method": "parallel", "counts_low": low, "counts_high": high}
+        smooth |= {
+            "curves": curves,
+            "centers": centers,
+            "notes": [*self.notes(), *self.record.notes],
+        }
+        return {**TableResult.to_dict(self), **smooth}
 
     def chart(self) -> "altair.TopLevelMixin":
         """The histogram and, over it, each group's density with its band."""

@@ -53,13 +53,13 @@ class Record:
     @property
     def k(self) -> Mapping[str, int]:
         """The K that was in force at each center."""
-        told = {}
+        by_center = {}
         for release in self.releases:
             try:
-                told[release.center] = decode_answer(release.payload).k
+                by_center[release.center] = decode_answer(release.payload).k
             except MessageError:
                 continue
-        return told
+        return by_center
 
     @property
     def notes(self) -> list[str]:
@@ -73,9 +73,9 @@ class Record:
         groups: dict[tuple[str, int], list[str]] = {}
         for near in dict.fromkeys(self.nearest):
             groups.setdefault((near.center, near.k), []).append(near.group)
-        told = [merged.note for merged in self.merged]
-        told += [f"{center} is not in the book" for center in self.without]
-        return told + [
+        notes = [merged.note for merged in self.merged]
+        notes += [f"{center} is not in the book" for center in self.without]
+        return notes + [
             f"{', '.join([center, *(group for group in named if group != EVERYBODY)])}: the "
             "condition differs from everybody, or from an earlier question, by fewer than "
             f"{k} people; the answer is that without the difference"

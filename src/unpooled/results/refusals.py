@@ -21,19 +21,19 @@ class CenterRefusal:
 
     def to_dict(self) -> dict[str, str | None]:
         """The refusal as plain values."""
-        told = {
+        fields = {
             "center": self.center,
             "group": self.group,
             "reason": self.reason,
             "rule": self.rule,
         }
-        return told if self.variable is None else {"variable": self.variable, **told}
+        return fields if self.variable is None else {"variable": self.variable, **fields}
 
 
 def center_refusals(refusals: Iterable[tuple[str, Refusal]]) -> tuple[CenterRefusal, ...]:
     """Refusals as the analyst sees them, each once."""
-    told = (CenterRefusal(c, r.name, r.reason.value, r.rule) for c, r in refusals)
-    return tuple(dict.fromkeys(told))
+    listed = (CenterRefusal(c, r.name, r.reason.value, r.rule) for c, r in refusals)
+    return tuple(dict.fromkeys(listed))
 
 
 def why_nothing(refusals: Iterable[CenterRefusal]) -> str:
@@ -53,14 +53,14 @@ def refusals_of(
     variables: Iterable[tuple[str, Sequence[CenterRefusal]]],
 ) -> tuple[CenterRefusal, ...]:
     """What was refused of several variables, each once; with the variable, unless it is of all."""
-    told = [(name, dict.fromkeys(refusals)) for name, refusals in variables]
+    by_variable = [(name, dict.fromkeys(refusals)) for name, refusals in variables]
     return tuple(
         dict.fromkeys(
             refusal
-            if all(refusal in others for _, others in told)
+            if all(refusal in others for _, others in by_variable)
             else replace(refusal, variable=name)
-            for name, own in told
-            for refusal in own
+            for name, refusals_here in by_variable
+            for refusal in refusals_here
         )
     )
 

@@ -166,7 +166,9 @@ ram_mb = 1000                # memory that answers may take; what does not fit l
 k = 10                       # every number describes at least so many people
 # variables = ["los", "procedure"]
 ad_hoc = "groupings"         # people are chosen by groupings alone; "free": by any condition
-# groupings = {{ sex = [], arm = [], age = [65] }}  # columns, each with a number's cut points
+# Name the groupings; without them single questions are about everybody. Each is a column, [] for
+# its levels, or the cut points of a number. Never a name, a number of a person, or a date.
+# groupings = {{ sex = [], arm = [], age = [65] }}
 refusals_a_day = 200         # after so many nothing is answered until the next day (UTC)
 
 # [postgres]

@@ -31,14 +31,14 @@ class Counted:
         """What the tables of all centers count."""
         limits = [lattice.limits(table.edges) for table in tables]
         counts = np.concatenate([table.counts for table in tables])
-        found = []
+        counted = []
         for ends in (
             np.concatenate([x[:-1] for x in limits]),
             np.concatenate([x[1:] for x in limits]),
         ):
             order = np.argsort(ends, kind="stable")
-            found += [ends[order], np.cumsum(counts[order]).astype(np.float64)]
-        return cls(*found)
+            counted += [ends[order], np.cumsum(counts[order]).astype(np.float64)]
+        return cls(*counted)
 
     def at_most(self, people: FloatArray) -> FloatArray:
         """The highest limit below which at most so many people can stand."""

@@ -101,9 +101,9 @@ class Distribution:
 
     def _moves(self, p: FloatArray, z: float, smooth: Curve | Shape | None) -> FloatArray:
         """How far quantiles move down and up over z shortened errors, by a smooth distribution."""
-        kept, known = self._kept(p, smooth), self._kept(p, self.placed.shape)
+        kept, by_shape = self._kept(p, smooth), self._kept(p, self.placed.shape)
         tail = np.clip(2 - np.minimum(p, 1 - p) / _OUTER, 0.0, 1.0)
-        kept = kept - _TRUSTED * tail * np.maximum(kept - known, 0.0)  # tails stand by the shape
+        kept = kept - _TRUSTED * tail * np.maximum(kept - by_shape, 0.0)  # tails stand by the shape
         shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * kept)
         reach = z * shortened * self.standard_error(p)
         drawn, pooled = self._drawn(p, smooth), self._pooled(p)
@@ -184,8 +184,8 @@ class Distribution:
         rare = self.people * np.minimum(p, 1 - p) < 1 - 1e-9
         for i in np.flatnonzero(rare):
             cell = self.placed.cells[self._among_others(p[i : i + 1])[0]]
-            own = self._possible(self.placed.values[self.placed.cells == cell])
-            rare[i] = own.min() < own.max()
+            values = self._possible(self.placed.values[self.placed.cells == cell])
+            rare[i] = values.min() < values.max()
         return rare
 
     def cdf(self, x: npt.ArrayLike) -> FloatArray:

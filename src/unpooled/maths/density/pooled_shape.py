@@ -130,8 +130,8 @@ def _first(values: FloatArray, weights: FloatArray, scale: WorkingScale) -> Floa
     at = np.round(((t[1:] + t[:-1]) / 2 + END) / STEP).astype(int)
     rows = basis()[at]
     ridge = np.array([_FLAT, *[_SHRUNK] * (rows.shape[1] - 1)])
-    found = np.linalg.solve(rows.T @ rows + np.diag(ridge), rows.T @ slopes)
-    return np.concatenate(([np.interp(0.0, t, z)], found))
+    solved = np.linalg.solve(rows.T @ rows + np.diag(ridge), rows.T @ slopes)
+    return np.concatenate(([np.interp(0.0, t, z)], solved))
 
 
 @dataclass(slots=True)

@@ -63,8 +63,8 @@ class Priors:
     def with_variances(self, before: FloatArray, now: FloatArray) -> "Priors":
         """The same, with s changed in the local rows."""
         precision, log_weight = self.precision.copy(), self.log_weight.copy()
-        own = 1 / (self.rough[self.local, None] * now)
-        precision[self.local, SHAPED:] = np.maximum(own, _LOOSEST)
+        at_centers = 1 / (self.rough[self.local, None] * now)
+        precision[self.local, SHAPED:] = np.maximum(at_centers, _LOOSEST)
         log_weight[self.local] += _log_density(now) - _log_density(before)
         return replace(self, precision=precision, log_weight=log_weight)
 
@@ -161,7 +161,7 @@ class Posterior:
 
         effect = curve.effect[::_THIN]
         within = np.tensordot(self.weights, np.linalg.inv(self.precisions), 1)
-        found = np.sum(effect @ within * effect, axis=1)
-        found += self.weights @ ((self.means - self.mean) @ effect.T) ** 2
+        total = np.sum(effect @ within * effect, axis=1)
+        total += self.weights @ ((self.means - self.mean) @ effect.T) ** 2
         p, density = ndtr(GRID), NORMAL / curve.slope
-        return np.asarray(np.interp(GRID, GRID[::_THIN], found) * density**2 / (p * (1 - p)))
+        return np.asarray(np.interp(GRID, GRID[::_THIN], total) * density**2 / (p * (1 - p)))

@@ -56,7 +56,7 @@ def nowhere(edges: FloatArray, lattice: Lattice) -> bool:
     return not len(edges) and math.isinf(lattice.lower) and math.isinf(lattice.upper)
 
 
-def told(values: FloatArray, scale: OpenScale, k: int) -> tuple[float, float]:
+def cell_moments(values: FloatArray, scale: OpenScale, k: int) -> tuple[float, float]:
     """Mean and SD on the cell's scale, as far as resolution guard and dominance rule allow."""
     if values[0] == values[-1]:  # at least K people share it
         return float(values[0]), 0.0
@@ -73,8 +73,8 @@ def told(values: FloatArray, scale: OpenScale, k: int) -> tuple[float, float]:
 
 def dominated(values: FloatArray) -> bool:
     """Whether one person carries more than half of the squares around the mean."""
-    found = squares(values)
-    return bool(found.max() > _DOMINANT * found.sum())
+    squared = squares(values)
+    return bool(squared.max() > _DOMINANT * squared.sum())
 
 
 def rounding(edges: FloatArray, lattice: Lattice) -> tuple[FloatArray, FloatArray]:
@@ -162,11 +162,11 @@ def rounded(
     part = rounding(edges, lattice)[1]
     exact = sds == 0  # an atom, or one value shared by K people or more
     spread = np.where(np.isnan(sds), np.nan, part * _whole_sds(sds / part, _share(counts)))
-    own = units(edges, lattice, counts, spread)
+    unit = units(edges, lattice, counts, spread)
     low, high = lattice.mean_limits(edges)
-    least, most = np.ceil((low - own.start) / own.mean), np.floor((high - own.start) / own.mean)
-    whole = np.clip(np.round((means - own.start) / own.mean), least, most)
-    near = np.clip(own.start + own.mean * whole, low, high)  # of large numbers the last digits
+    least, most = np.ceil((low - unit.start) / unit.mean), np.floor((high - unit.start) / unit.mean)
+    whole = np.clip(np.round((means - unit.start) / unit.mean), least, most)
+    near = np.clip(unit.start + unit.mean * whole, low, high)  # of large numbers the last digits
     return np.where(exact, means, near), np.where(exact, 0.0, spread)
 
 

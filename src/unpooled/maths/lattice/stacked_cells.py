@@ -36,8 +36,8 @@ class Cells:
         """The cells of these tables, center by center."""
         if not tables:
             raise ValueError("tables must come from at least one center, got none")
-        own = [table.limits or (lattice.lower, lattice.upper) for table in tables]
-        ends = list(zip(tables, own, strict=True))
+        limits = [table.limits or (lattice.lower, lattice.upper) for table in tables]
+        ends = list(zip(tables, limits, strict=True))
         low = np.concatenate([np.append(lower, table.edges) for table, (lower, _) in ends])
         high = np.concatenate([np.append(table.edges, upper) for table, (_, upper) in ends])
         count = np.concatenate([table.counts for table in tables])
@@ -59,7 +59,7 @@ class Cells:
         return np.asarray((self.sd != 0) & (self.low < self.high))
 
     @property
-    def told(self) -> IntArray:
+    def moments(self) -> IntArray:
         """How many moments each cell tells: 0, 1 or 2."""
         return np.asarray(2 - np.isnan(self.mean) - np.isnan(self.sd), dtype=np.int64)
 
@@ -80,10 +80,10 @@ def with_moments(x: FloatArray, cell: IntArray, cells: Cells) -> FloatArray:
     """Points with exactly the cell's mean, and its SD where they stay between the limits."""
     n = len(cells.count)
     points = np.maximum(np.bincount(cell, minlength=n), 1)
-    own = np.bincount(cell, x, n) / points
-    off = x - own[cell]
+    mean = np.bincount(cell, x, n) / points
+    off = x - mean[cell]
     sd = np.sqrt(np.bincount(cell, off * off, n) / points)
-    target = np.where(np.isnan(cells.mean), own, cells.mean)
+    target = np.where(np.isnan(cells.mean), mean, cells.mean)
     with np.errstate(divide="ignore", invalid="ignore"):
         stretch = np.where(np.isnan(cells.sd) | (sd == 0), 1.0, cells.sd / sd)
         room = np.where(off > 0, cells.high[cell] - target[cell], cells.low[cell] - target[cell])

@@ -34,7 +34,8 @@ class Chain:
         rows = np.array([counts.get(group, nobody) for group in self.groups], dtype=np.float64)
         bins = np.ones(len(edges) - 1, dtype=np.int64)
         self._add(
-            Table(edges, rows, self.groups), {g: Pools(bins, own) for g, own in counts.items()}
+            Table(edges, rows, self.groups),
+            {g: Pools(bins, people) for g, people in counts.items()},
         )
 
     def join(
@@ -46,6 +47,6 @@ class Chain:
         joined = Join(splits, tuple(pools.values()))
         self._add(reallocate(self.table, joined, tuple(pools), limits), pools)
 
-    def _add(self, table: Table, told: Mapping[str, Pools]) -> None:
+    def _add(self, table: Table, pools: Mapping[str, Pools]) -> None:
         self.table = table
-        self.pools.append(CenterPools(table.edges[1:-1], told))
+        self.pools.append(CenterPools(table.edges[1:-1], pools))

@@ -91,11 +91,11 @@ def reach_of(groups: Sequence[FloatArray], rule: Rule, weight: Weight) -> list[t
     """
     if not rule.zeros or not _apart(groups, rule.k):
         return [EVERYWHERE] * len(groups)
-    own = cut(groups, rule)
-    boundaries = place_boundaries(own.below, own.above, weight).tolist()
+    cuts = cut(groups, rule)
+    boundaries = place_boundaries(cuts.below, cuts.above, weight).tolist()
     outer = [-np.inf, *boundaries, np.inf]
     reach = []
-    for counts in own.counts:
+    for counts in cuts.counts:
         held = counts.nonzero()[0]
         reach.append((outer[held[0]], outer[held[-1] + 1]) if len(held) else EVERYWHERE)
     return reach
@@ -132,7 +132,7 @@ class _Proposal(NamedTuple):
     parent: IntArray
     counts: IntArray  # one row per group
     edges: FloatArray  # between the bins
-    own: BoolArray  # which of the edges are the center's
+    from_center: BoolArray  # which of the edges are the center's
 
 
 def join(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule, weight: Weight) -> Join:
@@ -156,7 +156,7 @@ def join(groups: Sequence[FloatArray], interior: FloatArray, rule: Rule, weight:
     for counts, values, ends in zip(proposal.counts, groups, reach, strict=True):
         starts = pool_starts(counts, proposal.edges, values, ends, rule, weight)
         pools.append(Pools(spans_of(starts, len(counts)), np.add.reduceat(counts, starts)))
-    return Join(splits=proposal.edges[proposal.own], pools=tuple(pools))
+    return Join(splits=proposal.edges[proposal.from_center], pools=tuple(pools))
 
 
 def spans_of(starts: IntArray, end: int) -> IntArray:
@@ -177,23 +177,23 @@ def _propose(
         end[1:-1] = values.searchsorted(interior, side="right")
         end[-1] = len(values)
     counts = ends[:, 1:] - ends[:, :-1]
-    found = _find_splits(groups, ends, counts, rule)
-    if not found:
+    splits = _find_splits(groups, ends, counts, rule)
+    if not splits:
         return _Proposal(np.arange(bins), counts, interior, np.zeros(bins - 1, dtype=bool))
     pieces = np.ones(bins, dtype=np.int64)
-    for b, (below, _, _) in found.items():
+    for b, (below, _, _) in splits.items():
         pieces[b] += len(below)
     parent, last = np.arange(bins).repeat(pieces), pieces.cumsum() - 1
-    edges, own = np.empty(len(parent) - 1), np.zeros(len(parent) - 1, dtype=bool)
+    edges, from_center = np.empty(len(parent) - 1), np.zeros(len(parent) - 1, dtype=bool)
     edges[last[:-1]] = interior
     split = np.empty((len(groups), len(parent)), dtype=np.int64)
     split[:, last] = counts
-    for b, (below, above, inside) in found.items():
+    for b, (below, above, inside) in splits.items():
         first = last[b] - len(below)
         split[:, first : last[b] + 1] = inside
         edges[first : last[b]] = place_boundaries(np.array(below), np.array(above), weight)
-        own[first : last[b]] = True
-    return _Proposal(parent, split, edges, own)
+        from_center[first : last[b]] = True
+    return _Proposal(parent, split, edges, from_center)
 
 
 def _find_splits(
@@ -203,7 +203,7 @@ def _find_splits(
     (enough,) = (np.add.reduce(counts) >= 2 * max(rule.k, rule.bin)).nonzero()
     if not len(enough):
         return {}
-    found = {}
+    splits = {}
     values = as_sequences(groups, few=True)
     passed_at = ends.T.tolist()
     for b in enough.tolist():
@@ -214,8 +214,8 @@ def _find_splits(
         if below:
             above = [next_value(values, done, end) for done in passed]
             reached = np.array([start, *passed, end])
-            found[b] = below, above, (reached[1:] - reached[:-1]).T
-    return found
+            splits[b] = below, above, (reached[1:] - reached[:-1]).T
+    return splits
 
 
 def undo_pooled_splits(
@@ -239,7 +239,7 @@ def undo_pooled_splits(
             alone &= ~(held & sharing.repeat(spans_of(starts, len(counts))))
         pooled = np.zeros(proposal.parent[-1] + 1, dtype=bool)
         pooled[proposal.parent[~alone]] = True
-        keep = ~np.append(proposal.own, False) | ~pooled[proposal.parent]
+        keep = ~np.append(proposal.from_center, False) | ~pooled[proposal.parent]
         if keep.all():
             return proposal
         first = np.append(0, keep.nonzero()[0][:-1] + 1)
@@ -247,7 +247,7 @@ def undo_pooled_splits(
             parent=proposal.parent[keep],
             counts=np.add.reduceat(proposal.counts, first, axis=1),
             edges=proposal.edges[keep[:-1]],
-            own=proposal.own[keep[:-1]],
+            from_center=proposal.from_center[keep[:-1]],
         )
 
 
@@ -271,17 +271,19 @@ def reallocate(
         The outer limits of the new table.
     """
     bins = table.bins + len(joined.splits)
-    for own in joined.pools:
-        _check_pools(own, bins)
+    for pools in joined.pools:
+        _check_pools(pools, bins)
     speaking = dict(zip(groups, joined.pools, strict=True))
-    told = [speaking.get(group) for group in table.groups]
+    by_group = [speaking.get(group) for group in table.groups]
     interior, counts = table.edges[1:-1], table.counts
     if len(joined.splits):
         interior, pieces = _merge(interior, joined.splits)
-        counts = np.array([_split(old, own, pieces) for old, own in zip(counts, told, strict=True)])
+        counts = np.array(
+            [_split(old, pools, pieces) for old, pools in zip(counts, by_group, strict=True)]
+        )
     edges = np.empty(bins + 1)
     edges[0], edges[1:-1], edges[-1] = limits[0], interior, limits[1]
-    return Table(edges, _add(counts, told), table.groups)
+    return Table(edges, _add(counts, by_group), table.groups)
 
 
 def _split(old: FloatArray, new: Pools | None, pieces: IntArray) -> FloatArray:
@@ -291,19 +293,19 @@ def _split(old: FloatArray, new: Pools | None, pieces: IntArray) -> FloatArray:
     return _share(old, (new.counts / new.spans).repeat(new.spans), pieces)
 
 
-def _add(counts: FloatArray, told: Sequence[Pools | None]) -> FloatArray:
+def _add(counts: FloatArray, by_group: Sequence[Pools | None]) -> FloatArray:
     """The counts with each group's pooled people added, all groups at once: their bins in a line.
 
     A group of which nothing is told is a pool of nobody.
     """
     bins = counts.shape[1]
-    pools = [own or Pools(np.array([bins]), np.array([0])) for own in told]
-    people = np.concatenate([own.counts for own in pools])
-    spans = np.concatenate([own.spans for own in pools])
+    pools = [pool or Pools(np.array([bins]), np.array([0])) for pool in by_group]
+    people = np.concatenate([pool.counts for pool in pools])
+    spans = np.concatenate([pool.spans for pool in pools])
     shared = _share(people, counts.ravel(), spans).reshape(counts.shape)
-    for row, own in zip(shared, pools, strict=True):
-        if len(own.spans) == bins:  # nobody is pooled: no rounding either
-            row[:] = own.counts
+    for row, pool in zip(shared, pools, strict=True):
+        if len(pool.spans) == bins:  # nobody is pooled: no rounding either
+            row[:] = pool.counts
     return counts + shared
 
 
@@ -360,8 +362,8 @@ def join_again(
     (array([5.15]), array([2, 1, 1, 1]), array([10, 10, 10, 10]))
     """
     check_groups(groups, rule)
-    own = [edges for edges in ends if edges is not None]
-    splits = np.setdiff1d(np.concatenate(own), interior) if own else interior[:0]
+    fixed_edges = [edges for edges in ends if edges is not None]
+    splits = np.setdiff1d(np.concatenate(fixed_edges), interior) if fixed_edges else interior[:0]
     if room is not None and len(splits) > room:
         splits = splits[:0]
     edges = np.union1d(interior, splits)
@@ -385,11 +387,11 @@ def _starts(
     if fixed is None:
         return pool_starts(counts, edges, values, EVERYWHERE, rule, weight)
     allowed = np.append(0, np.flatnonzero(np.isin(edges, fixed)) + 1)
-    told = np.add.reduceat(counts, allowed)
-    if not (rule.illegal_cells(told).any() or np.any(told[1:-1] == 0)):
+    held = np.add.reduceat(counts, allowed)
+    if not (rule.illegal_cells(held).any() or np.any(held[1:-1] == 0)):
         return allowed
     starts, pool, left = [0], 0, len(values)
-    for begin, count in zip(allowed[1:].tolist(), told[:-1].tolist(), strict=True):
+    for begin, count in zip(allowed[1:].tolist(), held[:-1].tolist(), strict=True):
         pool += count
         if pool >= rule.k and left - pool >= rule.k:
             starts.append(begin)

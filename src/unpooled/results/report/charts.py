@@ -207,18 +207,18 @@ def boxes(
     groups = list(dict.fromkeys(group for group, *_ in quantiles))
     rows = []
     for group in groups:
-        found = {p: q for g, p, q in quantiles if g == group and q is not None}
-        if not found:
+        quantile_at = {p: q for g, p, q in quantiles if g == group and q is not None}
+        if not quantile_at:
             continue
-        low, high = min(found), max(found)
+        low, high = min(quantile_at), max(quantile_at)
         rows.append(
             {
                 "group": group,
-                "low": found[low],
-                "high": found[high],
-                "lower": found.get(0.25, found[low]),
-                "upper": found.get(0.75, found[high]),
-                "median": found.get(0.5),
+                "low": quantile_at[low],
+                "high": quantile_at[high],
+                "lower": quantile_at.get(0.25, quantile_at[low]),
+                "upper": quantile_at.get(0.75, quantile_at[high]),
+                "median": quantile_at.get(0.5),
                 "whiskers": f"{low:g} to {high:g}",
             }
         )

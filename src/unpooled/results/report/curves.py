@@ -40,7 +40,7 @@ def centers(
 
     panels: list[Any] = []
     for group, drawn in drawings:
-        own = [
+        differing = [
             {"center": center, "at": x, "share": share}
             for name, center, edges, shares in lines
             if name == group
@@ -49,7 +49,7 @@ def centers(
         curve = zip(drawn.x.tolist(), drawn.cdf.tolist(), strict=True)
         x = alt.X("at:Q", title=value, scale=alt.Scale(zero=False, nice=False))
         y = alt.Y("share:Q", title="share at or below", scale=alt.Scale(domain=[0, 1]))
-        thin = alt.Chart(inline(own)).mark_line(
+        thin = alt.Chart(inline(differing)).mark_line(
             strokeWidth=1,
             opacity=0.8,
             point=alt.OverlayMarkDef(size=16),  # one point is no line

@@ -145,11 +145,11 @@ def _has_token(session: Session, headers: dict[str, str], body: bytes) -> bool:
 
 def _headers(scope: Scope) -> dict[str, str]:
     """Names in lower case; of a header that comes twice all are refused by looking like none."""
-    told: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
-        told[key] = value.decode("latin-1") if key not in told else f"{told[key]}, twice"
-    return told
+        headers[key] = value.decode("latin-1") if key not in headers else f"{headers[key]}, twice"
+    return headers
 
 
 async def _read(scope: Scope, receive: Receive) -> bytes:

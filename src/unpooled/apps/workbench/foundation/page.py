@@ -68,8 +68,8 @@ class Pages:
 
 def session(request: Request) -> Session:
     """The session of a request; the guard lets none through without one."""
-    found: Session = request.scope["session"]
-    return found
+    current: Session = request.scope["session"]
+    return current
 
 
 async def form(request: Request) -> dict[str, list[str]]:
