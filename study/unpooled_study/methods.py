@@ -153,12 +153,19 @@ class Federated:
         k = self.rule.k
         return [
             {
-                number: lattice_table(center[group], self.lattice, k, draws, "tails")
+                number: table
                 for number, center in enumerate(self.everybody)
                 if len(center[group]) >= 2 * k
+                and self.says_where(
+                    table := lattice_table(center[group], self.lattice, k, draws, "tails")
+                )
             }
             for group in range(len(self.everybody[0]))
         ]
+
+    def says_where(self, table: LatticeTable) -> bool:
+        """Whether it says where its people are; one or two open cells without means do not."""
+        return len(table.counts) > 2 or not np.isnan(table.means).any()
 
     def placed(self, group: int) -> Placed:
         """The pseudo-people of a group, by center."""
