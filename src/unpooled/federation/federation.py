@@ -2,20 +2,25 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
+from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
+from unpooled.analyses.crosstab import run_crosstab
 from unpooled.analyses.describe import run_describe
-from unpooled.analyses.distribution import run_distribution
 from unpooled.analyses.groups import run_comparison
+from unpooled.analyses.parallel import run_distribution
+from unpooled.analyses.protocol import draft_protocol
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.request import Request, check_codebook_name, stop_at_missing
 from unpooled.analyses.specification import (
     COMPARE,
+    CROSSTAB,
     DESCRIBE,
     QUANTILES,
     SURVIVAL,
@@ -31,7 +36,9 @@ from unpooled.center.questions import Limits
 from unpooled.errors import InputError
 from unpooled.federation.local import name_by_file, open_link
 from unpooled.maths.ranks.mann_whitney import Alternative
+from unpooled.results.catalogue import CatalogueResult
 from unpooled.results.compare import CompareResult
+from unpooled.results.crosstab import CrosstabResult
 from unpooled.results.describe import DescribeResult
 from unpooled.results.many_variables import ManyComparisons, ManyQuantiles, each
 from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
@@ -202,6 +209,17 @@ class Federation:
         """All that has left the centers so far."""
         return Releases(tuple(self._coordinator.received))
 
+    def catalogue(self) -> CatalogueResult:
+        """Which variables there are, of which kind, and at which centers."""
+        return run_catalogue(self._coordinator.converse(), self._variables)
+
+    def for_another(self) -> "Federation":
+        """The same centers for another analyst, with a record of their own of what arrived."""
+        other = copy(self)
+        other._coordinator = Coordinator(self._coordinator.link, self._coordinator.on_missing)
+        other._looked_up = set()
+        return other
+
     @_declared_as(TABLE)
     def table(
         self,
@@ -264,6 +282,39 @@ class Federation:
         conversation = self._coordinator.converse()
         request = self._request(conversation, variable, by, groups, where, cuts)
         result = run_describe(conversation, request)
+        return replace(result, record=self._record(conversation))
+
+    @_declared_as(CROSSTAB)
+    def crosstab(
+        self,
+        variable: str,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        cuts: Sequence[float] | float | None = None,
+        levels: Sequence[object] | None = None,
+        ordered: bool = False,
+    ) -> CrosstabResult:
+        """Two categories: counts, percentages, and whether they go together.
+
+        Where a center has fewer than K people at a level it tells of several levels together:
+        then a count has bounds, and tests are of the levels that are counted everywhere.
+
+        Parameters
+        ----------
+        variable, by, groups, where, cuts
+            As for `table`; of two groups and two levels, the chance of the second level in the
+            second group is compared with that in the first.
+        levels
+            Which levels, in this order; all others are "other". Without it, those that K people
+            of a center have.
+        ordered
+            Whether the levels rise: neighbours are merged, and there is a test for a trend.
+        """
+        conversation = self._coordinator.converse()
+        request = self._request(conversation, variable, by, groups, where, cuts)
+        result = run_crosstab(conversation, request, levels, ordered)
         return replace(result, record=self._record(conversation))
 
     @overload
@@ -425,6 +476,10 @@ class Federation:
         asked = OutcomeRequest.of(request, event, event_is, horizon, entry, at or ())
         result = run_survival(conversation, asked, self._declared(time))
         return replace(result, record=self._record(conversation))
+
+    def draft_protocol(self, title: str = "A study") -> str:
+        """The text of a protocol file to begin with, of what the centers say of their columns."""
+        return draft_protocol(self._coordinator.converse(), title)
 
     def _request(
         self,

@@ -32,6 +32,8 @@ class Site(NamedTuple):
     under: str  # whose data: a line below the name
     tabs: Sequence[Tab]
     packages: Sequence[str]  # that have a folder `templates`, the nearest first
+    language: str = "en"
+    direction: str = "ltr"  # "rtl" where it is written so
 
 
 class Pages:
