@@ -19,7 +19,7 @@ from unpooled.center.questions import (
 )
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.categories.mantel_haenszel import cochran_mantel_haenszel, risk_difference
-from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import status_table
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable
 from unpooled.maths.survival.follow_up import FollowUp, stack
