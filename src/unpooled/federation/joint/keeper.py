@@ -5,6 +5,7 @@ was, to standard output.
 """
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
@@ -49,11 +50,13 @@ class KeeperOutput(Message, frozen=True):
     numbers: JointNumbers | None
     opened: tuple[int, ...] = ()
     problem: str | None = None
+    names: tuple[str, ...] = ()  # who is to blame for it
+    begun: bool = False  # whether something was opened before
     seconds: float = 0.0
     sent: int = 0
 
 
-async def compute(given: KeeperInput) -> KeeperOutput:
+async def compute(given: KeeperInput, opened: Opened) -> KeeperOutput:
     """Meet the others, compute together, and say what was opened."""
     shares = from_bytes(given.shares)
     if len(shares) != given.plan.length or not are_shares(shares):
@@ -64,7 +67,6 @@ async def compute(given: KeeperInput) -> KeeperOutput:
     channels, server = await meet(
         given.place, given.names, given.addresses, key, given.publics, given.run, given.patience
     )
-    opened = Opened()
 
     async def work() -> JointNumbers | None:
         runtime = await join(given.place, channels)
@@ -97,15 +99,20 @@ async def _unless_lost(
 
 
 def main() -> None:
-    """Read the input, compute, write the output."""
+    """Read the input, compute, write the output, and end at once: steps of others may hang."""
     given = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=KeeperInput)
     if len(given.names) != KEEPERS:
         raise SystemExit(f"there must be {KEEPERS} keepers, got {len(given.names)}")
+    opened = Opened()
     try:
-        output = asyncio.run(compute(given))
+        output = asyncio.new_event_loop().run_until_complete(compute(given, opened))
     except (JointError, InconsistentError) as error:
-        output = KeeperOutput(numbers=None, problem=str(error))
+        names = error.names if isinstance(error, JointError) else ()
+        begun = bool(opened.numbers)
+        output = KeeperOutput(numbers=None, problem=str(error), names=names, begun=begun)
     sys.stdout.buffer.write(msgspec.msgpack.encode(output))
+    sys.stdout.buffer.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
