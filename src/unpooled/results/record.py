@@ -38,6 +38,23 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
+class Ungrouped:
+    """People who belong to no group of an analysis: they have another level of it, or none."""
+
+    center: str
+    people: int
+    groupings: tuple[str, ...]
+
+    @property
+    def note(self) -> str:
+        """What a result says of it."""
+        return (
+            f"{self.center}: {people_text(self.people)} with another level of "
+            f"{' or '.join(self.groupings)}, or without one, left out"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """The circumstances of a result."""
 
@@ -47,7 +64,7 @@ class Record:
     seed: int | None = None
     policy: Policy | None = None  # of centers in this process; others tell only their K
     nearest: tuple[Nearest, ...] = ()  # whom a condition leaves out, and who are counted
-    merged: tuple[Merged, ...] = ()  # of a book: whom an analysis leaves out
+    merged: tuple[Merged | Ungrouped, ...] = ()  # of a book: whom an analysis leaves out
     without: tuple[str, ...] = ()  # of a book: centers that have not answered
 
     @property

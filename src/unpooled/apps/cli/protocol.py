@@ -48,7 +48,7 @@ def _asks_centers(*own: Parameter) -> Callable[[Callable[..., None]], Callable[.
 )
 def new(**typed: Any) -> None:
     """Write a first draft: each variable with its kind, its levels, and what was noticed."""
-    from unpooled.analyses.protocol import read_protocol
+    from unpooled.analyses.protocol_file import read_protocol
     from unpooled.apps.cli.analyses import open_federation
 
     out: Path = typed["out"]
