@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.workbench.browser import Browser
-from tests.workbench.chromium import chromium
+from tests.workbench.chromium import Tab, chromium
 from tests.workbench.held import (
     QUESTIONS,
     decide_now,
@@ -309,7 +309,7 @@ def test_a_protocol_is_shown_in_words_with_all_its_parts_and_approved_once(haifa
         "C-reactive protein (mg/L)",
         "months until died, up to 60",
         "age and crp",
-        "How many people have a value of crp, for each combination of arm, age_band, and what",
+        "How many people have a value of crp, for each combination of arm and age_band, and what",
         "under 65 or 65 and over",
         "The smallest number of people behind a number here is 23: control · under 65",
         "can tell nothing more by sex",
@@ -320,6 +320,57 @@ def test_a_protocol_is_shown_in_words_with_all_its_parts_and_approved_once(haifa
     page.get_by_role("button", name="Approve: let these bytes leave").click()
     ((approved, decision),) = decided(haifa.waiting)
     assert (approved.name, decision) == (held.name, "approved")
+
+
+@pytest.mark.browser
+def test_every_page_fits_a_phone_and_none_asks_for_anything_outside(haifa: Haifa) -> None:
+    decide_now(haifa.center, haifa.folder, "approved", SIZES)
+    (held,) = haifa.held(LatticeQuestion(variable="crp", by="arm"))
+    tab = Tab(haifa.chrome, viewport={"width": 390, "height": 800})
+    haifa.contexts.append(tab.context)
+    tab.page.goto(haifa.server.link("steward"))
+    for path in (
+        "/",
+        f"/held/{held.name}",
+        "/decided",
+        "/ledger",
+        "/ledger/1",
+        "/check",
+        "/policy",
+    ):
+        tab.page.goto(f"{haifa.server.url}{path}")
+        tab.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert tab.page.evaluate("document.documentElement.scrollWidth") == 390, path
+    assert tab.sound
+
+
+def test_a_large_protocol_is_read_part_by_part(haifa: Haifa) -> None:
+    """Sixty variables in eight blocks: one page with all of it would have 2 MB."""
+    groups = (Grouping(name="arm"), Grouping(name="sex"), Grouping(name="side"))
+    variables = {f"v{i}": ProtocolVariable(kind="number") for i in range(60)}
+    protocol = Protocol(title="large", groups=groups, variables=variables)
+    blocks = [block_label([[a], [b], [c]]) for a in "cp" for b in "FM" for c in "lr"]
+    questions: Any = expand(protocol)
+    parts = []
+    for number, question in enumerate(questions):
+        told = tuple(Size(group=block, n=100 + number) for block in blocks)
+        parts.append(
+            ProtocolPart(question=question, answer=Answer(k=10, aggregate=Sizes(sizes=told)))
+        )
+    answer = Answer(k=10, aggregate=ProtocolAnswer(k=10, parts=tuple(parts)))
+    held = put(haifa.folder, ProtocolQuestion(protocol=protocol), answer)
+    steward = Browser(haifa.server.url)
+    steward.enter(haifa.server.link("steward"))
+    page = steward.get(f"/held/{held.name}")
+    assert len(page.body) < 500_000
+    assert page.text.count(f"/held/{held.name}/part/") == len(questions) == 121
+    assert '<strong class="least">100</strong>' in page.text
+    last = steward.get(f"/held/{held.name}/part/121").text
+    assert last.count("220") == len(blocks)
+    assert "Part 121 of 121" in last
+    assert "Approve" not in last  # the decision is on the page of the whole
+    assert steward.get(f"/held/{held.name}/part/122").status == 404
+    assert steward.get(f"/held/{held.name}/bytes").text == held.answer
 
 
 # --- two tabs, old pages, wrong keys --------------------------------------------------------------

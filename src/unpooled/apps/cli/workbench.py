@@ -14,6 +14,7 @@ from unpooled.errors import InputError
 _SERVING = {
     "port": (int, 0, "The port; without it, any that is free."),
     "browser": (bool, True, "Open the page in the browser."),
+    "key": (Path | None, None, "Write a key for programs to this file; only you can read it."),
     "host": (
         str,
         "127.0.0.1",
@@ -39,7 +40,7 @@ def _command() -> Callable[..., None]:
         names = ("host", "port", "users", "certificate", "private_key")
         address = address_of(*(typed[name] for name in names))
         federation = open_federation(typed)
-        run(source_of(federation, typed), address, typed["browser"], print)
+        run(source_of(federation, typed), address, typed["browser"], print, typed["key"])
 
     serving = [
         Parameter(

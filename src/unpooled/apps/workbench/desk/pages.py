@@ -1,19 +1,20 @@
 """The pages of the desk: each reads what lies in the center's folder, and calls the library."""
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from unpooled.apps.workbench.desk.before import Difference, LedgerReader, Record
+from unpooled.apps.workbench.desk.before import Difference, Earlier, LedgerReader, Record
 from unpooled.apps.workbench.desk.folder import CenterFolder
 from unpooled.apps.workbench.desk.question import (
     in_words,
@@ -21,7 +22,7 @@ from unpooled.apps.workbench.desk.question import (
     read_question,
     variables_of,
 )
-from unpooled.apps.workbench.desk.release import Leaving, leaving, shut_out_in_words
+from unpooled.apps.workbench.desk.release import Key, Leaving, leaving, shut_out_in_words
 from unpooled.apps.workbench.desk.words import Words, name, names
 from unpooled.apps.workbench.foundation.page import Pages, Site, Tab, form, go
 from unpooled.center.ledger import Entry, verify
@@ -47,6 +48,7 @@ from unpooled.errors import InputError, MessageError, UnpooledError
 
 PACKAGE = "unpooled.apps.workbench.desk"
 _ROWS = 50  # of the ledger, on one page
+_KEPT = 20  # answers
 _WRONG = 5  # passphrases, before the next one has to wait
 _WAIT_SECONDS = 30.0
 
@@ -85,20 +87,21 @@ class Desk:
     pages: Pages = field(init=False)
     _ledger: LedgerReader = field(init=False)
     _wrong: list[float] = field(default_factory=list)
+    _read: dict[bytes, Leaving] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         tabs = [
-            Tab("/" if key == "inbox" else f"/{key}", str(self.words(f"tab.{key}")))
+            Tab("/" if key == "inbox" else f"/{key}", self.words.texts[f"tab.{key}"])
             for key in ("inbox", "decided", "ledger", "check", "policy")
         ]
         center = self.folder.center().name
         site = Site(
-            str(self.words("site.name")),
+            self.words.texts["site.name"],
             center,
             tabs,
             [PACKAGE],
-            str(self.words("language.code")),
-            str(self.words("language.direction")),
+            self.words.texts["language.code"],
+            self.words.texts["language.direction"],
         )
         self.pages = Pages(site)
         self._ledger = LedgerReader(self.folder, self.words)
@@ -109,11 +112,15 @@ class Desk:
         return [
             Route("/", self.inbox),
             Route("/held/{payload}", self.held),
+            Route("/held/{payload}/part/{number:int}", self.part_of_held),
+            Route("/held/{payload}/bytes", self.bytes_of_held),
             Route("/held/{payload}/{act}", self._posted(self._act), methods=["POST"]),
             Route("/decided", self.decisions),
             Route("/decided/{payload}/withdraw", self._posted(self._withdraw), methods=["POST"]),
             Route("/ledger", self.ledger),
             Route("/ledger/{number:int}", self.entry),
+            Route("/ledger/{entry:int}/part/{number:int}", self.part_of_entry),
+            Route("/ledger/{entry:int}/bytes", self.bytes_of_entry),
             Route("/check", self.check),
             Route("/policy", self.policy),
         ]
@@ -152,8 +159,7 @@ class Desk:
         """All that there is to see of one payload, and the decision."""
         held = self._find(request.path_params["payload"])
         if held is None:
-            gone = str(self.words("problem.gone"))
-            return self.show(request, "problem.html", 404, problem=gone)
+            return self._gone(request)
         return self._show_held(request, held)
 
     def _show_held(
@@ -187,11 +193,10 @@ class Desk:
     def _shown(self, said: Leaving | None) -> dict[str, Any]:
         """What the page says of an answer as a whole."""
         smallest = None if said is None else said.smallest
-        row = () if smallest is None else smallest[1].names
         return {
             "said": said,
             "shut_out": None if said is None else shut_out_in_words(said, self.words),
-            "nonzero": Markup(" · ").join(name(part) for part in row if part),
+            "nonzero": "" if smallest is None else name(smallest[1]),
         }
 
     def _compared(
@@ -218,10 +223,65 @@ class Desk:
         return Markup('<a href="/ledger/{}">{}</a>').format(entry.number, words)
 
     def _leaving(self, question: object, answer: str) -> Leaving | None:
-        try:
-            return leaving(question, decode_answer(answer.encode()), self.words)
-        except MessageError:
-            return None
+        """What an answer says; the last few are kept, since they are read page by page."""
+        key = sha256(f"{question!r} {answer}".encode()).digest()
+        if key not in self._read:
+            try:
+                said = leaving(question, decode_answer(answer.encode()), self.words)
+            except MessageError:
+                return None
+            if len(self._read) >= _KEPT:
+                del self._read[next(iter(self._read))]
+            self._read[key] = said
+        return self._read[key]
+
+    # --- a long answer, part by part ------------------------------------------------------------
+
+    @_safely
+    def part_of_held(self, request: Request) -> Response:
+        """One part of a payload."""
+        held = self._find(request.path_params["payload"])
+        if held is None:
+            return self._gone(request)
+        numbers = self._ledger.read().numbers
+        return self._part(request, held, f"/held/{held.name}", numbers)
+
+    @_safely
+    def part_of_entry(self, request: Request) -> Response:
+        """One part of an entry of the ledger."""
+        entry = self._entry(request.path_params["entry"])
+        if entry is None:
+            return self._gone(request)
+        return self._part(request, entry, f"/ledger/{entry.number}", {})
+
+    @_safely
+    def bytes_of_held(self, request: Request) -> Response:
+        """The exact bytes of a payload, as text."""
+        held = self._find(request.path_params["payload"])
+        return self._gone(request) if held is None else PlainTextResponse(held.answer)
+
+    @_safely
+    def bytes_of_entry(self, request: Request) -> Response:
+        """The exact bytes of an entry, as text."""
+        entry = self._entry(request.path_params["entry"])
+        return self._gone(request) if entry is None else PlainTextResponse(entry.answer)
+
+    def _part(
+        self,
+        request: Request,
+        of: HeldPayload | Entry,
+        back: str,
+        numbers: Mapping[Key, Earlier],
+    ) -> Response:
+        said = self._leaving(read_question(of.question), of.answer)
+        number = request.path_params["number"]
+        if said is None or not 1 <= number <= len(said.parts):
+            return self._gone(request)
+        shown = {"said": said, "part": said.parts[number - 1], "number": number}
+        return self.show(request, "part.html", **shown, back=back, numbers=numbers)
+
+    def _gone(self, request: Request) -> Response:
+        return self.show(request, "problem.html", 404, problem=str(self.words("problem.gone")))
 
     def _find(self, payload: str) -> HeldPayload | None:
         """The payload of this whole name, decided or not."""
@@ -277,8 +337,7 @@ class Desk:
         """Approve, refuse, or take one's own approval back."""
         held, act = self._find(request.path_params["payload"]), request.path_params["act"]
         if held is None or act not in ("approve", "refuse", "retract"):
-            gone = str(self.words("problem.gone"))
-            return self.show(request, "problem.html", 404, problem=gone)
+            return self._gone(request)
         try:
             self._do(act, held, fields)
         except InputError as error:
@@ -390,10 +449,9 @@ class Desk:
     def entry(self, request: Request) -> Response:
         """One entry, as it left."""
         record, number = self._ledger.read(), request.path_params["number"]
-        entry = next((e for e in record.entries if e.number == number), None)
+        entry = self._entry(number)
         if entry is None:
-            gone = str(self.words("problem.gone"))
-            return self.show(request, "problem.html", 404, problem=gone)
+            return self._gone(request)
         question = read_question(entry.question)
         return self.show(
             request,
@@ -403,6 +461,10 @@ class Desk:
             against=record.against.get(number),
             **self._shown(self._leaving(question, entry.answer)),
         )
+
+    def _entry(self, number: int) -> Entry | None:
+        entries = self._ledger.read().entries
+        return next((entry for entry in entries if entry.number == number), None)
 
     # --- what is in force -----------------------------------------------------------------------
 

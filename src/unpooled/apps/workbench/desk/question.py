@@ -58,6 +58,8 @@ def _of_people(question: CohortQuestion, words: Words) -> Markup:
             values["event"] = name(f"{question.event} = {question.event_is}")
     if isinstance(question, SurvivalQuestion):
         values["horizon"] = f"{question.horizon:g}"
+    if question.blocks is not None and kind == "sizes":  # it looks at nobody's value
+        return words("question.sizes-blocks", **values)
     if not words.has(f"question.{kind}"):
         return words("question.other", kind=name(kind), **values)
     return words(f"question.{kind}", **values)
@@ -67,7 +69,8 @@ def _people(question: CohortQuestion, words: Words) -> Markup:
     """Of whom, and in which groups."""
     said = Markup()
     if question.blocks:
-        said += words("question.by-blocks", by=names(block.name for block in question.blocks))
+        crossed = words("question.crossed").join(name(block.name) for block in question.blocks)
+        said += words("question.by-blocks", by=crossed)
     elif question.cuts is not None:
         cuts = ", ".join(f"{cut:g}" for cut in question.cuts)
         said += words("question.by-cuts", by=name(question.by), cuts=cuts)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ from unpooled.center.questions import (
     block_levels,
 )
 from unpooled.errors import MessageError
+
+MOST_NUMBERS = 500  # on one page
 
 
 class Key(NamedTuple):
@@ -85,6 +88,16 @@ class Part:
     refusals: tuple[Markup, ...]
 
     @property
+    def smallest(self) -> int | None:
+        """The smallest number of people in it that is not zero."""
+        return min((cell.people for _, cell in self.cells if cell.people), default=None)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it tells."""
+        return sum(cell.key is not None for _, cell in self.cells)
+
+    @property
     def cells(self) -> Iterator[tuple[Row, Cell]]:
         """Every number, with its row."""
         for table in self.tables:
@@ -92,7 +105,7 @@ class Part:
                 yield from ((row, cell) for cell in row.cells)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Leaving:
     """All that an answer says."""
 
@@ -100,18 +113,25 @@ class Leaving:
     parts: tuple[Part, ...]
     shuts_out: tuple[str, ...]
 
-    @property
-    def smallest(self) -> tuple[int, Row] | None:
+    @cached_property
+    def smallest(self) -> tuple[int, str] | None:
         """The smallest number of people that is not zero, and where it stands."""
         counts = [
-            (cell.people, row)
+            (cell.people, " · ".join(filter(None, (table.title, *row.names))))
             for part in self.parts
-            for row, cell in part.cells
+            for table in part.tables
+            for row in table.rows
+            for cell in row.cells
             if cell.people is not None and cell.people > 0
         ]
         return min(counts, key=lambda found: found[0], default=None)
 
-    @property
+    @cached_property
+    def is_long(self) -> bool:
+        """Whether its parts have pages of their own, since one page would be hard to read."""
+        return sum(part.numbers for part in self.parts) > MOST_NUMBERS and len(self.parts) > 1
+
+    @cached_property
     def zeros(self) -> bool:
         """Whether it says of a cell that nobody is in it."""
         return any(cell.people == 0 for part in self.parts for _, cell in part.cells)
@@ -160,6 +180,8 @@ def _remarks(answer: Answer, words: Words) -> Iterator[Markup]:
         if said.resolution is not None:
             steps = words("leave.resolution", resolution=f"{said.resolution:.10g}")
         yield words("leave.lattice", scale=f"{said.scale:.10g}", resolution=steps)
+    if isinstance(said, LatticeTables) and None in (said.lower, said.upper):
+        yield words("leave.open")
 
 
 def shut_out_in_words(said: Leaving, words: Words) -> Markup | None:

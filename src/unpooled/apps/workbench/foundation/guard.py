@@ -12,6 +12,7 @@
 | a stranger on this machine | the one-time token of the link, then the session's cookie |
 """
 
+import json
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from dataclasses import dataclass
 from hmac import compare_digest
@@ -70,11 +71,11 @@ class Guard:
         try:
             body = await _read(scope, receive)
         except _TooLarge:
-            await _refuse(sent, 413, f"A request may have at most {MOST_BYTES:,} bytes.")
+            await _refuse(scope, sent, 413, f"A request may have at most {MOST_BYTES:,} bytes.")
             return
         refusal = self._refusal(scope, body)
         if refusal is not None:
-            await _refuse(sent, *refusal)
+            await _refuse(scope, sent, *refusal)
             return
         await self.app(scope, _replay(body, receive), sent)
 
@@ -195,10 +196,15 @@ def _with_headers(scope: Scope, send: Send) -> Send:
     return sent
 
 
-async def _refuse(send: Send, status: int, text: str) -> None:
+async def _refuse(scope: Scope, send: Send, status: int, text: str) -> None:
+    """A page that says so; a program that asks below /api gets it as JSON."""
     from unpooled.apps.workbench.foundation.page import refusal_page
 
-    body = refusal_page(status, text).encode()
-    headers = [(b"content-type", b"text/html; charset=utf-8"), (b"connection", b"close")]
+    if scope["path"].startswith("/api/"):
+        body = json.dumps({"error": text or "the key is missing, wrong or too old"}).encode()
+        kind = b"application/json"
+    else:
+        body, kind = refusal_page(status, text).encode(), b"text/html; charset=utf-8"
+    headers = [(b"content-type", kind), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

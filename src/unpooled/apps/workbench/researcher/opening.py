@@ -51,7 +51,7 @@ def make_server(source: Source, address: Address) -> Server:
     from unpooled.apps.workbench.researcher.pages import Workbench
 
     sessions = Sessions(address.passwords)
-    site = Workbench(source)
+    site = Workbench(source, sessions)
     return Server(
         lambda port: application(
             "workbench", site.routes, sessions, address.hosts(port), address.secure, port
@@ -61,14 +61,26 @@ def make_server(source: Source, address: Address) -> Server:
     )
 
 
-def run(source: Source, address: Address, browser: bool, show: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C."""
+def run(
+    source: Source,
+    address: Address,
+    browser: bool,
+    show: Callable[[str], None],
+    key_file: Path | None = None,
+) -> None:
+    """Serve until Ctrl-C. A key for programs is written to a file that only its owner reads."""
     from unpooled.apps.workbench.foundation.server import serve
     from unpooled.apps.workbench.researcher.drawing import warm_up
 
     Thread(target=warm_up, daemon=True).start()
+    server = make_server(source, address)
+    if key_file is not None:
+        key_file.touch(0o600)
+        key_file.chmod(0o600)
+        key_file.write_text(server.sessions.key(getuser()))
+        show(f"key for programs: {key_file}")
     try:
-        serve(make_server(source, address), getuser(), browser, show, input)
+        serve(server, getuser(), browser, show, input)
     except KeyboardInterrupt:
         show("ended")
     finally:

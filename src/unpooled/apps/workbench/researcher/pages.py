@@ -1,6 +1,5 @@
 """The pages of the workbench."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from unpooled.apps.workbench.foundation.page import Pages, Site, Tab, form, go, session
+from unpooled.apps.workbench.foundation.sessions import Sessions
 from unpooled.apps.workbench.researcher import words
+from unpooled.apps.workbench.researcher.api import Api
 from unpooled.apps.workbench.researcher.code import command_line, python_code
 from unpooled.apps.workbench.researcher.forms import Typed, fields_of, read_arguments
 from unpooled.apps.workbench.researcher.work import Entry, Source, Work
@@ -26,13 +27,15 @@ _HERE = "unpooled.apps.workbench.researcher"
 class Workbench:
     """The researcher's pages on one source of data."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, sessions: Sessions) -> None:
         self.source = source
+        self.sessions = sessions
         tabs = [
             Tab("/", words.CATALOGUE),
             Tab("/ask", words.ASK),
             Tab("/report", words.REPORT),
             Tab("/left", words.LEFT),
+            Tab("/programs", words.PROGRAMS),
         ]
         self.pages = Pages(Site(words.NAME, source.about, tabs, [_HERE]))
 
@@ -49,6 +52,9 @@ class Workbench:
             Route("/report", self.report),
             Route("/report/move", self.move, methods=["POST"]),
             Route("/left", self.left),
+            Route("/programs", self.programs, methods=["GET"]),
+            Route("/programs", self.make_key, methods=["POST"]),
+            *Api(self.source).routes,
         ]
 
     def _work(self, request: Request) -> Work:
@@ -111,7 +117,7 @@ class Workbench:
             entry = self._work(request).ask(analysis, typed, arguments)
         except UnpooledError as error:
             return await self._form(request, name, typed, str(error), 422)
-        await _wait(entry)
+        await entry.wait(_PATIENCE)
         return go(f"/cards/{entry.number}")
 
     async def card(self, request: Request) -> Response:
@@ -179,16 +185,17 @@ class Workbench:
         ]
         return self._page(request, "left.html", rows=rows)
 
+    async def programs(self, request: Request) -> Response:
+        """How a program asks the same."""
+        return self._page(request, "programs.html", key=None, url=str(request.base_url))
+
+    async def make_key(self, request: Request) -> Response:
+        """A key for a program, shown once."""
+        key = self.sessions.key(session(request).user)
+        return self._page(request, "programs.html", key=key, url=str(request.base_url))
+
     def _stopped(self, request: Request, text: str) -> Response:
         return self.pages.page(request, "missing.html", 404, words=words, text=text)
-
-
-async def _wait(entry: Entry) -> None:
-    """Wait a little: most answers come at once."""
-    future = asyncio.wrap_future(entry.future)
-    await asyncio.wait([future], timeout=_PATIENCE)
-    if future.done():
-        future.exception()  # it is shown on the card
 
 
 def _row(row: CatalogueRow, centers: Sequence[str]) -> dict[str, Any]:

@@ -99,3 +99,16 @@ NO_SUCH_PAGE = "There is no such page."
 NO_SUCH_CARD = "There is no such card. Cards are kept while the program runs."
 FIRST_PAGE = "To the first page"
 OF = "of"
+
+PROGRAMS = "For programs"
+PROGRAMS_LEAD = (
+    "Programs in R, Julia or any other language ask the same questions over HTTP. The routes are "
+    "described by OpenAPI."
+)
+OPENAPI = "The description (OpenAPI)"
+MAKE_KEY = "Make a key"
+KEY_LEAD = (
+    "A program sends its key as a header. A key ends after twelve hours, or with the program."
+)
+KEY_ONCE = "Your key. It is shown this once"
+EXAMPLE = "An example"

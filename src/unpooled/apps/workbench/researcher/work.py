@@ -1,5 +1,6 @@
 """What a user does at the workbench: questions, their cards, and what is pinned to a report."""
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -54,6 +55,12 @@ class Entry:
         if not self.future.done():
             return "asking"
         return "failed" if self.future.exception() is not None else "answered"
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until there is an answer, but not longer; what went wrong is in `problem`."""
+        future = asyncio.wrap_future(self.future)
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait([future], timeout=seconds)
 
     @property
     def answered(self) -> Answered:
