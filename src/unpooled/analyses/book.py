@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +16,6 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from unpooled import __version__
 from unpooled.analyses.blocks import (
     Meaning,
     Names,
@@ -307,7 +307,7 @@ class Book:
         file = Path(path)
         content = _Content(
             format=FORMAT,
-            version=__version__,
+            version=version("unpooled"),
             protocol=self.protocol,
             asked=self.asked,
             pages=tuple(
@@ -359,7 +359,7 @@ class Book:
         if unread:
             raise InputError(
                 f"{name} was written by unpooled {content.version}: what {', '.join(unread)} said "
-                f"cannot be read by {__version__}"
+                f"cannot be read by {version('unpooled')}"
             )
         return book
 
