@@ -20,7 +20,7 @@ from scipy.special import ndtri_exp
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.distribution import smooth
 from unpooled.maths.density.placing import place
-from unpooled.maths.lattice.cell_moments import cell_moments
+from unpooled.maths.lattice.cells import cell_moments
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.moments import MeanSD, pool, welch

@@ -29,7 +29,7 @@ import numpy as np
 from unpooled.center.data.variables import Variable
 from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
-from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import status_table
 from unpooled.maths.lattice.lattice import Lattice
 from unpooled.maths.moments import MeanSD, pool

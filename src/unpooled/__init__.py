@@ -6,7 +6,7 @@ No number leaves a center that speaks for fewer than K people.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unpooled.analyses.protocol_file import read_protocol
+    from unpooled.analyses.protocol import read_protocol
     from unpooled.center.data.variables import Variable, read_codebook
     from unpooled.center.policy import Policy
     from unpooled.center.questions import Protocol
@@ -21,7 +21,7 @@ _HOMES = {
     "Protocol": "unpooled.center.questions",
     "Variable": "unpooled.center.data.variables",
     "read_codebook": "unpooled.center.data.variables",
-    "read_protocol": "unpooled.analyses.protocol_file",
+    "read_protocol": "unpooled.analyses.protocol",
 }
 
 

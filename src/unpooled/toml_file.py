@@ -93,7 +93,7 @@ def _converted(table: object, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         place = _place(str(error), table, kind)
         rule = str(error).rpartition(" - at `$")[0] if place else str(error)
-        named = place and rule.startswith(("Expected", "Object"))
+        named = place and rule.startswith(("Expected", "Object", "Invalid value"))
         name = ".".join(map(str, place))
         raise _SettingError(f"{name}: {rule}" if named else rule, place) from error
 
@@ -112,6 +112,8 @@ def _check_names(value: object, kind: Any, place: Place = ()) -> None:
     elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
         for name, inner in value.items():
+            if name == kind.__struct_config__.tag_field:
+                continue
             if name not in fields:
                 names = ".".join(str(step) for step in place if isinstance(step, str))
                 where = f" in [{names}]" if place else ""
@@ -119,7 +121,16 @@ def _check_names(value: object, kind: Any, place: Place = ()) -> None:
             _check_names(inner, fields[name], (*place, name))
     else:
         for part in get_args(kind):  # as of Postgres | None
-            _check_names(value, part, place)
+            if not _is_of_another_tag(value, part):
+                _check_names(value, part, place)
+
+
+def _is_of_another_tag(value: Mapping[str, object], kind: Any) -> bool:
+    """Whether a table says by its tag that it is another struct of a union."""
+    config = getattr(kind, "__struct_config__", None)
+    return (
+        config is not None and config.tag is not None and value.get(config.tag_field) != config.tag
+    )
 
 
 def _place(error: str, table: object, kind: type[msgspec.Struct]) -> Place:

@@ -23,8 +23,7 @@ from unpooled.maths.ranks.mann_whitney import (
     weighted_test,
 )
 from unpooled.maths.tables.binning import Rule, Weight, cut, place_boundaries
-from unpooled.maths.tables.chain import Chain
-from unpooled.maths.tables.joining import join
+from unpooled.maths.tables.chain import Chain, join
 from unpooled.maths.tables.table import Table
 from unpooled.maths.tables.test_counts import Alike, alike
 from unpooled_study.families import Random

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cells import Moments
 
 EFFECT = 0.0625
 LEVELS = 5

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from unpooled.maths.ranks.mann_whitney import table_test
 from unpooled.maths.ranks.shift import shift
 from unpooled.maths.tables.binning import Rule, cut, place_boundaries
-from unpooled.maths.tables.chain import Chain
-from unpooled.maths.tables.joining import Pools, join
+from unpooled.maths.tables.chain import CenterPools, Chain, Pools, join
 from unpooled.maths.tables.table import Table
-from unpooled.maths.tables.test_counts import Alike, CenterPools, alike
+from unpooled.maths.tables.test_counts import Alike, alike
 
 GROUPS = ("x", "y")
 Centers = list[tuple[np.ndarray, ...]]

@@ -35,9 +35,8 @@ from unpooled.analyses.compare import (
 )
 from unpooled.analyses.crosstab import LevelCells, LevelTables, combine_crosstab
 from unpooled.analyses.describe import combine_description
-from unpooled.analyses.distribution import combine_distribution
 from unpooled.analyses.groups import KRUSKAL, GroupTests, UnitRanks, combine_groups
-from unpooled.analyses.parallel import Tables, combine_tables
+from unpooled.analyses.parallel import Tables, combine_distribution, combine_tables
 from unpooled.analyses.quantiles import CELL_METHODS, combine_quantiles
 from unpooled.analyses.request import Request, group_label, refuse
 from unpooled.analyses.specification import select_methods

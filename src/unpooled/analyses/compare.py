@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unpooled.analyses.conversation import Conversation
-from unpooled.analyses.distribution import combine_distribution
-from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.analyses.parallel import Tables, ask_tables, combine_distribution
 from unpooled.analyses.request import Request, ask_groups, explain, refuse, refuse_told
 from unpooled.analyses.specification import select_methods
 from unpooled.analyses.table import PLAINLY, lacking_note, run_table, run_table_beside, table_note
@@ -20,12 +19,7 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.placing import Placed, place
 from unpooled.maths.lattice.lattice import nearest_multiples
 from unpooled.maths.ranks.cross_center import cross_center, hodges_lehmann
-from unpooled.maths.ranks.effect import (
-    Interval,
-    center_effect,
-    heterogeneity,
-    overall_effect,
-)
+from unpooled.maths.ranks.effect import Interval, center_effect, heterogeneity, overall_effect
 from unpooled.maths.ranks.heterogeneity import random_effect
 from unpooled.maths.ranks.mann_whitney import (
     Alternative,
@@ -43,12 +37,18 @@ from unpooled.results.compare import (
     CenterComparison,
     CompareResult,
     PairComparison,
+    Paradox,
     PooledComparison,
 )
 from unpooled.results.distribution import DistributionResult
-from unpooled.results.paradox import Paradox
-from unpooled.results.refusals import NOBODY, CenterRefusal, center_refusals, why_nothing
-from unpooled.results.selection_bias import BIASED, refused_for_values
+from unpooled.results.refusals import (
+    BIASED,
+    NOBODY,
+    CenterRefusal,
+    center_refusals,
+    refused_for_values,
+    why_nothing,
+)
 from unpooled.results.table import TableResult
 
 

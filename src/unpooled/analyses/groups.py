@@ -47,8 +47,7 @@ from unpooled.maths.ranks.mann_whitney import (
     table_test,
 )
 from unpooled.results.compare import CenterComparison, CompareResult, PairComparison
-from unpooled.results.refusals import CenterRefusal, center_refusals
-from unpooled.results.selection_bias import BIASED, refused_for_values
+from unpooled.results.refusals import BIASED, CenterRefusal, center_refusals, refused_for_values
 from unpooled.results.table import TableResult
 
 Pair = tuple[str, str]

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from unpooled.analyses.conversation import Conversation
-from unpooled.analyses.distribution import combine_distribution
-from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.analyses.parallel import Tables, ask_tables, combine_distribution
 from unpooled.analyses.request import Request, ask_groups, explain, refuse
 from unpooled.analyses.specification import select_methods
 from unpooled.analyses.table import run_table

@@ -18,8 +18,7 @@ from unpooled.center.questions import (
 )
 from unpooled.errors import MessageError, RefusedError
 from unpooled.maths.arrays import IntArray
-from unpooled.maths.tables.chain import Chain
-from unpooled.maths.tables.joining import Pools
+from unpooled.maths.tables.chain import Chain, Pools
 from unpooled.maths.tables.table import Table
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult

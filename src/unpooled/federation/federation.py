@@ -13,9 +13,9 @@ from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.crosstab import run_crosstab
 from unpooled.analyses.describe import run_describe
-from unpooled.analyses.distribution import run_distribution
 from unpooled.analyses.groups import run_comparison
-from unpooled.analyses.protocol_file import draft_protocol
+from unpooled.analyses.parallel import run_distribution
+from unpooled.analyses.protocol import draft_protocol
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.request import Request, check_codebook_name, stop_at_missing
 from unpooled.analyses.specification import (

@@ -7,13 +7,18 @@ from unpooled.maths.categories.bounds import CountBounds
 from unpooled.maths.categories.contingency import Chi2Test, ExactTest
 from unpooled.maths.ranks.effect import Heterogeneity, Interval
 from unpooled.maths.ranks.mann_whitney import TestResult
-from unpooled.results.interval import interval_dict, interval_text
-from unpooled.results.reach import Reach
-from unpooled.results.record import Record
+from unpooled.results.record import Reach, Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
-from unpooled.results.report.text import count, number, p_text, people_text
+from unpooled.results.report.text import (
+    count,
+    interval_dict,
+    interval_text,
+    number,
+    p_text,
+    people_text,
+)
 from unpooled.results.result import Result, subject
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from unpooled.maths.lattice.lattice import Lattice, LatticeTable
 from unpooled.maths.quantiles.cell_fit import Search, fit_cells
 from unpooled.maths.quantiles.quantile import interpolation_quantiles, yj_table_quantiles
 from unpooled.results.distribution import DistributionResult, GroupDistribution
-from unpooled.results.reach import Reach
-from unpooled.results.record import Record
+from unpooled.results.record import Reach, Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences

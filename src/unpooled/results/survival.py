@@ -11,8 +11,7 @@ from unpooled.maths.ranks.effect import Heterogeneity, Interval
 from unpooled.maths.survival.follow_up import FollowUp
 from unpooled.maths.survival.kaplan_meier import SurvivalCurve
 from unpooled.maths.survival.log_rank import LogRank
-from unpooled.results.reach import Reach
-from unpooled.results.record import Record
+from unpooled.results.record import Reach, Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences

@@ -13,8 +13,8 @@ from unpooled.analyses.specification import ANALYSES
 from unpooled.apps.cli.analyses import command
 from unpooled.apps.cli.ledger import ledger_app
 from unpooled.apps.cli.network import center_app, federation_app
+from unpooled.apps.cli.options import CommandWithRows
 from unpooled.apps.cli.protocol import protocol_app
-from unpooled.apps.cli.values_in_a_row import CommandWithRows
 from unpooled.apps.cli.workbench import workbench
 from unpooled.errors import InputError, UnpooledError
 

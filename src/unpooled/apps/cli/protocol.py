@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unpooled.apps.cli.options import CENTERS
-from unpooled.apps.cli.values_in_a_row import CommandWithRows
+from unpooled.apps.cli.options import CENTERS, CommandWithRows
 from unpooled.errors import InputError
 
 protocol_app = typer.Typer(
@@ -48,7 +47,7 @@ def _asks_centers(*own: Parameter) -> Callable[[Callable[..., None]], Callable[.
 )
 def new(**typed: Any) -> None:
     """Write a first draft: each variable with its kind, its levels, and what was noticed."""
-    from unpooled.analyses.protocol_file import read_protocol
+    from unpooled.analyses.protocol import read_protocol
     from unpooled.apps.cli.analyses import open_federation
 
     out: Path = typed["out"]

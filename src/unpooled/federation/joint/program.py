@@ -196,10 +196,10 @@ class _Program:
         takes = short * some_few  # the last of the others takes the few
         none_behind, kept = secure.public([1] * rows), []
         for level in reversed(range(levels)):
-            own = alone[:, level]
-            last = own * none_behind
+            here = alone[:, level]
+            last = here * none_behind
             none_behind = none_behind - last
-            kept.append(own - last * takes)
+            kept.append(here - last * takes)
         opened = await secure.open(secure.joined(kept))
         return np.asarray(opened.reshape(levels, rows)[::-1].T)
 
@@ -353,10 +353,10 @@ class _Program:
         n = secure.public(people)
         spread = squares * n - total * total
         tells = await self._may_tell(counts, n, total, spread, weights, (most, farthest))
-        found: list[JointMoments | None] = [None] * rows
+        moments: list[JointMoments | None] = [None] * rows
         some = np.flatnonzero(tells).tolist()
         if not some:
-            return found
+            return moments
         limit = (most * farthest) ** 2
         sds = [weights.sd(people[row]) for row in some]
         spreads = await self._rounded(spread[some], sds, [(1, limit)] * len(some), limit)
@@ -364,8 +364,8 @@ class _Program:
         limits = [(0, people[row] * farthest) for row in some]
         totals = await self._rounded(total[some], means, limits, most * farthest)
         for row, mean, sd in zip(some, totals, spreads, strict=True):
-            found[row] = JointMoments(mean=mean, sd=sd)
-        return found
+            moments[row] = JointMoments(mean=mean, sd=sd)
+        return moments
 
     async def _may_tell(
         self,

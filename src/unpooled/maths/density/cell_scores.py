@@ -20,8 +20,8 @@ from unpooled.maths.density.slope_basis import (
     between,
     integral,
 )
-from unpooled.maths.lattice.open_cells import OpenScale
-from unpooled.maths.lattice.stacked_cells import Cells
+from unpooled.maths.lattice.cells import Cells
+from unpooled.maths.lattice.lattice import OpenScale
 
 _NARROW = 4  # grid points: the moments of narrower cells say nothing about the shape
 _FLAT = 1e-3  # the same, in SDs of the quantiles

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.density.pooled_shape import Shape, fit_shape
 from unpooled.maths.density.smoothing import can_smooth
+from unpooled.maths.lattice.cells import Cells, with_moments
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, nearest_multiples
-from unpooled.maths.lattice.stacked_cells import Cells, with_moments
 
 _STEPS = 20  # of Newton's method
 _CLOSE = 0.02  # SDs from the moments asked for: beyond, the first placement stays

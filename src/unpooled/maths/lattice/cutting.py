@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from unpooled.maths import big_arrays
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.lattice.cell_moments import (
+from unpooled.maths.lattice.cells import (
     Moments,
     cell_moments,
     nowhere,

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from unpooled.maths.density.placing import Points, place, refill
 from unpooled.maths.density.pooled_shape import Shape
+from unpooled.maths.lattice.cells import Cells
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable
-from unpooled.maths.lattice.stacked_cells import Cells
 from unpooled.maths.quantiles.quantile import check_probabilities
 from unpooled.maths.quantiles.yeo_johnson import (
     DEFAULT_GRID,

@@ -180,8 +180,8 @@ def placed_group_ranks(groups: Sequence[Placed | None]) -> GroupRankStatistics:
     --------
     >>> x, y = (Placed(np.arange(2.0) + s, np.ones(2), np.zeros(2, int), np.zeros(2, bool))
     ...         for s in (0, 0.5))
-    >>> placed_group_ranks([x, None, y]).mean_ranks
-    array([2., nan, 3.])
+    >>> placed_group_ranks([x, None, y]).mean_ranks.tolist()
+    [2.0, nan, 3.0]
     """
     sizes = np.array([0.0 if group is None else round(group.people) for group in groups])
     pairs = {}

@@ -17,7 +17,7 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.placing import place
-from unpooled.maths.lattice.cell_moments import units
+from unpooled.maths.lattice.cells import units
 from unpooled.maths.lattice.lattice import (
     WHOLE,
     Lattice,

@@ -21,18 +21,10 @@ from functools import reduce
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.tables.joining import Pools
+from unpooled.maths.tables.chain import CenterPools, Pools
 from unpooled.maths.tables.table import Table
 
 _STEPS = 30  # towards the most likely distribution; what is left favours no group
-
-
-@dataclass(frozen=True, slots=True)
-class CenterPools:
-    """What one center told: the edges between the bins then, and the pools of its groups."""
-
-    interior: FloatArray
-    groups: Mapping[str, Pools]
 
 
 @dataclass(frozen=True, slots=True)

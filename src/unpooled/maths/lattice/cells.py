@@ -1,13 +1,15 @@
-"""What a cell may tell beside its count: mean and standard deviation, and when they are withheld.
+"""What a cell may say besides its count: mean and standard deviation, and when they are withheld.
 
 They are rounded to a share of the cell's width, and never finer than 1/20 of their standard error
-(`precision`); those of open cells are told on a scale that ends (`open_cells`), so that nobody far
-outside can be located. Two rules withhold moments that speak
-for too few: the standard deviation where one person carries most of it (dominance), and moments
-that could be decoded because the cell holds few different values (resolution guard).
+(`precision`). Two rules withhold moments that speak for too few: the standard deviation where one
+person carries most of it (dominance), and moments that could be decoded because the cell holds few
+different values (resolution guard).
+
+`Cells` holds the cells of all centers' tables side by side.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.lattice.lattice import Lattice, one_value
-from unpooled.maths.lattice.open_cells import OPEN_WIDTHS, OpenScale
+from unpooled.maths.lattice.lattice import OPEN_WIDTHS, Lattice, LatticeTable, OpenScale, one_value
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS, squares, telling_values
 from unpooled.maths.precision import PARTS
 
@@ -187,3 +188,86 @@ def is_rounded(
     again = rounded(edges, lattice, counts, means, sds)
     pairs = zip(again, (means, sds), strict=True)
     return all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+
+
+_MOST_POINTS = 32  # points that stand for a cell: larger cells get points of more weight
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """All cells of all centers, between `low` and `high`.
+
+    Mean and SD are on the cell's `scale`. The pseudo-people of a cell are the `points` entries from
+    `first` on.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    count: IntArray
+    mean: FloatArray
+    sd: FloatArray
+    scale: OpenScale
+    center: IntArray
+    points: IntArray
+    first: IntArray
+
+    @classmethod
+    def of(cls, tables: Sequence[LatticeTable], lattice: Lattice) -> "Cells":
+        """The cells of these tables, center by center."""
+        if not tables:
+            raise ValueError("tables must come from at least one center, got none")
+        limits = [table.limits or (lattice.lower, lattice.upper) for table in tables]
+        ends = list(zip(tables, limits, strict=True))
+        low = np.concatenate([np.append(lower, table.edges) for table, (lower, _) in ends])
+        high = np.concatenate([np.append(table.edges, upper) for table, (_, upper) in ends])
+        count = np.concatenate([table.counts for table in tables])
+        mean = np.concatenate([table.means for table in tables])
+        sd = np.concatenate([table.sds for table in tables])
+        center = np.repeat(np.arange(len(tables)), [len(table.counts) for table in tables])
+        scales = [table.scale or lattice.open_scale(table.edges) for table in tables]
+        limit = np.concatenate([scale.limit for scale in scales])
+        unit = np.concatenate([scale.unit for scale in scales])
+        scale = OpenScale(limit, np.where(sd == 0, np.nan, unit))  # one value is told as it is
+        low = np.where(one_value(low, high), high, low)
+        low, high, sd = _widened(low, high, mean, sd, lattice.resolution)
+        points = np.minimum(count, _MOST_POINTS)
+        return cls(low, high, count, mean, sd, scale, center, points, np.cumsum(points) - points)
+
+    @property
+    def several(self) -> npt.NDArray[np.bool_]:
+        """Which cells may hold more than one value."""
+        return np.asarray((self.sd != 0) & (self.low < self.high))
+
+    @property
+    def moments(self) -> IntArray:
+        """How many moments each cell tells: 0, 1 or 2."""
+        return np.asarray(2 - np.isnan(self.mean) - np.isnan(self.sd), dtype=np.int64)
+
+
+def _widened(
+    low: FloatArray, high: FloatArray, mean: FloatArray, sd: FloatArray, resolution: float | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """On rounded data, one value stands for the unknown ones within half a resolution."""
+    if resolution is None:
+        return low, high, sd
+    one = sd == 0
+    half = resolution / 2
+    low, high = np.where(one, mean - half, low), np.where(one, mean + half, high)
+    return low, high, np.where(one, np.nan, sd)
+
+
+def with_moments(x: FloatArray, cell: IntArray, cells: Cells) -> FloatArray:
+    """Points with exactly the cell's mean, and its SD where they stay between the limits."""
+    n = len(cells.count)
+    points = np.maximum(np.bincount(cell, minlength=n), 1)
+    mean = np.bincount(cell, x, n) / points
+    off = x - mean[cell]
+    sd = np.sqrt(np.bincount(cell, off * off, n) / points)
+    target = np.where(np.isnan(cells.mean), mean, cells.mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stretch = np.where(np.isnan(cells.sd) | (sd == 0), 1.0, cells.sd / sd)
+        room = np.where(off > 0, cells.high[cell] - target[cell], cells.low[cell] - target[cell])
+        most = np.where(off == 0, np.inf, room / off)
+    np.minimum.at(stretch, cell, most)
+    moved = target[cell] + np.where(np.isfinite(stretch), stretch, 0.0)[cell] * off
+    return np.asarray(np.clip(moved, cells.low[cell], cells.high[cell]))  # rounding stays inside

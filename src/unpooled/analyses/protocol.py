@@ -9,7 +9,7 @@ from typing import Any
 
 from unpooled.analyses.conversation import Conversation
 from unpooled.analyses.request import group_label, in_order
-from unpooled.center.data.where_tokens import Kind
+from unpooled.center.data.where import Kind
 from unpooled.center.questions import (
     OTHER,
     Catalogue,
