@@ -6,10 +6,12 @@ and adds them up; how, is the same as for a federation.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import combinations
+from math import isnan, sqrt
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,7 +38,14 @@ from unpooled.analyses.compare import (
 from unpooled.analyses.crosstab import LevelCells, LevelTables, combine_crosstab
 from unpooled.analyses.describe import combine_description
 from unpooled.analyses.groups import KRUSKAL, GroupTests, UnitRanks, combine_groups
-from unpooled.analyses.parallel import Tables, combine_distribution, combine_tables
+from unpooled.analyses.parallel import (
+    Tables,
+    can_place,
+    combine_distribution,
+    combine_tables,
+    common_lattice,
+    read_table,
+)
 from unpooled.analyses.quantiles import CELL_METHODS, combine_quantiles
 from unpooled.analyses.request import Request, group_label, refuse
 from unpooled.analyses.specification import select_methods
@@ -54,8 +63,11 @@ from unpooled.center.questions import (
     Answer,
     Categories,
     CategoryQuestion,
+    CellTable,
     CohortQuestion,
     Grouping,
+    GroupMoments,
+    GroupTable,
     LatticeQuestion,
     LatticeTables,
     LevelCount,
@@ -75,7 +87,11 @@ from unpooled.center.questions import (
     decode_answer,
 )
 from unpooled.errors import InputError, MessageError, unknown
+from unpooled.maths.arrays import FloatArray
+from unpooled.maths.density.few_cells import completed, nodes_of, normal_nodes
 from unpooled.maths.density.placing import Placed, place
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
+from unpooled.maths.moments import MeanSD
 from unpooled.maths.quantiles.quantile import check_probabilities
 from unpooled.maths.ranks.cross_center import placed_ranks
 from unpooled.maths.ranks.group_ranks import placed_group_ranks
@@ -86,7 +102,7 @@ from unpooled.results.describe import DescribeResult
 from unpooled.results.distribution import DistributionResult
 from unpooled.results.many_variables import ManyComparisons, ManyQuantiles, each
 from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
-from unpooled.results.record import Record
+from unpooled.results.record import Estimated, FewCells, Note, Record
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.releases import Received, Releases
 from unpooled.results.survival import SurvivalResult
@@ -142,6 +158,7 @@ class Chapter:
     refusals: list[tuple[str, Refusal]]
     selection: Selection
     groups: tuple[str, ...] = ()
+    notes: list[FewCells | Estimated] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         there: dict[str, tuple[str, ...]] = {}
@@ -193,6 +210,7 @@ class Book:
         self.protocol = protocol
         question = ProtocolQuestion(protocol=protocol)
         self._pages: dict[str, Page] = {}
+        self._shelves: dict[tuple[str, tuple[str, ...]], Shelf] = {}
         self._refused = list(refused)
         for release in received:
             if release.question != question:
@@ -446,13 +464,7 @@ class Book:
     def _lattices(self, variable: str, selection: Selection) -> tuple[Chapter, Tables]:
         """The tables of a number, block by block, as those of the groups."""
         self._check_number(variable)
-        chapter = self._chapter(
-            LatticeQuestion,
-            LatticeTables,
-            lambda question: question.variable == variable,
-            lambda said: {own.group: sum(own.table.counts) for own in said.groups},
-            selection,
-        )
+        chapter = self._tables_of(variable, selection)
         answers = {one.center: _of_meaning(one) for one in chapter.told}
         places = {one.center: one.meaning.places for one in chapter.told}
         found = combine_tables(
@@ -466,6 +478,46 @@ class Book:
             refuse([(center, _unmarked(refusal)) for center, refusal in found])
         refusals = tuple((center, _unmarked(refusal)) for center, refusal in found.refusals)
         return chapter, replace(found, refusals=refusals, rounds=0)
+
+    def _tables_of(self, variable: str, selection: Selection) -> Chapter:
+        """What centers said of a number by cells; tables of few cells are completed."""
+        self._check_number(variable)
+        chapter = self._chapter(
+            LatticeQuestion,
+            LatticeTables,
+            lambda question: question.variable == variable,
+            lambda said: {own.group: sum(own.table.counts) for own in said.groups},
+            selection,
+        )
+        for i, one in enumerate(chapter.told):
+            shelf = self._shelf(variable, one.groupings)
+            chapter.told[i] = replace(one, aggregate=shelf.answers[one.center])
+            few = sum(
+                people
+                for block, people in shelf.few.get(one.center, {}).items()
+                if block in one.meaning.places
+            )
+            if few:
+                chapter.notes.append(FewCells(one.center, few))
+        return chapter
+
+    def _shelf(self, variable: str, groupings: tuple[Grouping, ...]) -> "Shelf":
+        """A number in one family of blocks, at all centers; made when it is first needed."""
+        key = variable, tuple(grouping.name for grouping in groupings)
+        if key not in self._shelves:
+            answers: dict[str, LatticeTables] = {}
+            moments: dict[str, Moments] = {}
+            for page in self._pages.values():
+                for question, answer in page.parts():
+                    if question.variable != variable or question.blocks != groupings:
+                        continue
+                    if isinstance(answer.aggregate, LatticeTables):
+                        answers[page.center] = answer.aggregate
+                    elif isinstance(answer.aggregate, Moments):
+                        moments[page.center] = answer.aggregate
+            declared = self.codebook.get(variable, Variable())
+            self._shelves[key] = Shelf.of(answers, moments, declared)
+        return self._shelves[key]
 
     def _check_number(self, variable: str) -> None:
         if self._grouping(variable) is not None and variable not in self.protocol.variables:
@@ -491,12 +543,11 @@ class Book:
         )
 
     def _record(self, chapters: Sequence[Chapter]) -> Record:
-        notes = dict.fromkeys(
-            note
-            for chapter in chapters
-            for one in chapter.told
-            for note in one.meaning.notes(chapter.selection)
-        )
+        notes: dict[Note, None] = {}
+        for chapter in chapters:
+            for one in chapter.told:
+                notes |= dict.fromkeys(one.meaning.notes(chapter.selection))
+            notes |= dict.fromkeys(chapter.notes)
         return Record(
             centers=self.asked,
             releases=self.releases,
@@ -539,15 +590,36 @@ class Book:
         self._check_number(variable)
         chapter = self._moments(variable, self._select(by, groups, where))
         said = [
-            (one.center, one.meaning.places[own.group][0], own)
+            (one.center, one.meaning.places[own.group][0], self._with_moments(variable, one, own))
             for one in chapter.told
             for own in one.aggregate.moments
             if own.group in one.meaning.places
         ]
+        estimated = {
+            one.center: sum(
+                own.n
+                for own in one.aggregate.moments
+                if own.group in one.meaning.places and own.sd is None
+            )
+            for one in chapter.told
+        }
+        chapter.notes += [Estimated(center, n) for center, n in estimated.items() if n]
         refusals = center_refusals(chapter.refusals)
         request = chapter.request(variable)
         found = combine_description(request, chapter.groups, said, refusals, rounds=0)
         return replace(found, record=self._record([chapter]))
+
+    def _with_moments(self, variable: str, one: Told, own: GroupMoments) -> GroupMoments:
+        """A block whose mean or SD was withheld, with that of its people as cells place them."""
+        if own.sd is not None:
+            return own
+        placed = self._shelf(variable, one.groupings).placed.get((one.center, own.group))
+        if placed is None:
+            return own
+        mean = float(placed.weights @ placed.values / placed.weights.sum())
+        square = float(placed.weights @ (placed.values - mean) ** 2)
+        sd = sqrt(square / max(placed.people - 1, 1))
+        return msgspec.structs.replace(own, mean=mean if own.mean is None else own.mean, sd=sd)
 
     def table(
         self,
@@ -654,7 +726,7 @@ class Book:
             raise InputError(
                 f"compare needs two groups of {request.by!r}, got only {', '.join(chapter.groups)}"
             )
-        people = _people_by_unit(tables, chapter.groups)
+        people = self._people_by_unit(variable, chapter)
         refusals = list(tables.refusals)
         if len(chapter.groups) == 2 and not ordered:
             pairs = {
@@ -681,6 +753,21 @@ class Book:
         }
         tests = GroupTests(ordered, alternative)
         return combine_groups(request, tests, by_rank, units, None, refusals, 0, names)
+
+    def _people_by_unit(self, variable: str, chapter: Chapter) -> dict[Unit, list[Placed | None]]:
+        """The pseudo-people of each group, within each center and stratum of it."""
+        parts: dict[Unit, list[list[Placed]]] = {}
+        for one in chapter.told:
+            placed = self._shelf(variable, one.groupings).placed
+            for block, (group, stratum) in one.meaning.places.items():
+                own = placed.get((one.center, block))
+                if own is not None and group in chapter.groups:
+                    unit = parts.setdefault(Unit(one.center, stratum), [[] for _ in chapter.groups])
+                    unit[chapter.groups.index(group)].append(own)
+        return {
+            unit: [_together(some) if some else None for some in groups]
+            for unit, groups in parts.items()
+        }
 
     def survival(
         self,
@@ -843,6 +930,108 @@ class Book:
         return chapter, LevelTables.of(told, chapter.groups, grouping.names or None), grouping.rises
 
 
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A number in one family of blocks: every block's table, and its people as they are placed.
+
+    Tables of one or two open cells say too little alone. They are completed by the mean and SD of
+    their block and the distribution of everybody (`few_cells`).
+    """
+
+    answers: Mapping[str, LatticeTables]
+    placed: Mapping[tuple[str, str], Placed]  # of a center and its block
+    few: Mapping[str, Mapping[str, int]]  # center → block → people of tables that are completed
+
+    @classmethod
+    def of(
+        cls,
+        answers: Mapping[str, LatticeTables],
+        moments: Mapping[str, Moments],
+        declared: Variable,
+    ) -> "Shelf":
+        """From what all centers said; whoever cannot be read is left as they are."""
+        tables, lattices = _read_all(answers)
+        few = {key for key, table in tables.items() if not can_place(table, lattices[key[0]])}
+        plain = [table for key, table in tables.items() if key not in few]
+        everybody: tuple[FloatArray, FloatArray] | None = None
+        if plain and few:
+            whole = place(plain, common_lattice(list(answers.values()), declared, plain))
+            everybody = nodes_of(whole.values, whole.weights)
+        done: dict[str, dict[str, int]] = {}
+        for center, block in sorted(few):
+            people = _mean_sd(moments.get(center), block)
+            nodes = everybody
+            if nodes is None and people is not None:
+                nodes = normal_nodes(people, lattices[center])
+            if nodes is None:
+                del tables[center, block]
+                continue
+            found = completed(tables[center, block], people, *nodes, lattices[center])
+            tables[center, block] = found
+            done.setdefault(center, {})[block] = found.people
+        placed = {}
+        if tables:
+            lattice = common_lattice(list(answers.values()), declared, list(tables.values()))
+            whole = place([_on_values(t, answers[c]) for (c, _), t in tables.items()], lattice)
+            if lattice.resolution is not None:
+                whole = whole.on_grid(lattice.resolution)
+            placed = dict(zip(tables, whole.by_center(len(tables)), strict=True))
+        whole_answers = {
+            center: msgspec.structs.replace(
+                said,
+                groups=tuple(
+                    GroupTable(group=group.group, table=_as_cells(tables[center, group.group]))
+                    if group.group in done.get(center, ())
+                    else group
+                    for group in said.groups
+                ),
+            )
+            for center, said in answers.items()
+        }
+        return cls(whole_answers, placed, done)
+
+
+def _read_all(
+    answers: Mapping[str, LatticeTables],
+) -> tuple[dict[tuple[str, str], LatticeTable], dict[str, Lattice]]:
+    """Every block's table, and each center's lattice."""
+    tables: dict[tuple[str, str], LatticeTable] = {}
+    lattices: dict[str, Lattice] = {}
+    for center, said in answers.items():
+        with suppress(ValueError):
+            lattice = public_lattice(said.scale, said.resolution, said.lower, said.upper)
+            own = {group.group: read_table(group.table, lattice) for group in said.groups}
+            tables |= {(center, block): table for block, table in own.items()}
+            lattices[center] = lattice
+    return tables, lattices
+
+
+def _on_values(table: LatticeTable, said: LatticeTables) -> LatticeTable:
+    return table if said.resolution is None else table.between_values(said.resolution)
+
+
+def _mean_sd(said: Moments | None, block: str) -> MeanSD | None:
+    """Mean and SD of a block, where both are told."""
+    for own in () if said is None else said.moments:
+        if own.group == block and own.mean is not None and own.sd is not None:
+            return MeanSD(own.n, own.mean, own.sd)
+    return None
+
+
+def _as_cells(table: LatticeTable) -> CellTable:
+    """As a center would say it."""
+
+    def some(values: FloatArray) -> tuple[float | None, ...]:
+        return tuple(None if isnan(value) else value for value in values.tolist())
+
+    return CellTable(
+        edges=tuple(table.edges.tolist()),
+        counts=tuple(table.counts.tolist()),
+        means=some(table.means),
+        sds=some(table.sds),
+    )
+
+
 # --- parts of it --------------------------------------------------------------------------------
 
 
@@ -918,27 +1107,15 @@ def _names(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _people_by_unit(tables: Tables, groups: Sequence[str]) -> dict[Unit, list[Placed | None]]:
-    """The pseudo-people of each group, within each center and stratum of it."""
-    units: dict[Unit, list[Placed | None]] = {}
-    for number, group in enumerate(groups):
-        own = tables.groups[group]
-        of = [
-            Unit(center, stratum)
-            for center, several in own.items()
-            for _, stratum in zip(several, tables.strata[group][center], strict=True)
-        ]
-        if not of:
-            continue
-        found = place(tables.of(group), tables.lattice)
-        if tables.lattice.resolution is not None:
-            found = found.on_grid(tables.lattice.resolution)
-        names = list(dict.fromkeys(of))
-        code = np.array([names.index(unit) for unit in of], dtype=np.int64)
-        found = replace(found, centers=code[found.centers])
-        for unit, people in zip(names, found.by_center(len(names)), strict=True):
-            units.setdefault(unit, [None] * len(groups))[number] = people
-    return units
+def _together(parts: Sequence[Placed]) -> Placed:
+    """Several blocks of one group as one, ascending."""
+    if len(parts) == 1:
+        return parts[0]
+    values = np.concatenate([part.values for part in parts])
+    order = np.argsort(values, kind="stable")
+    weights = np.concatenate([part.weights for part in parts])[order]
+    shared = np.concatenate([part.shared for part in parts])[order]
+    return Placed(values[order], weights, np.zeros(len(order), dtype=np.int64), shared)
 
 
 def _pairs(
