@@ -346,7 +346,8 @@ def meaning(
         cells[label] = own, group
     strata = _joined([own for own, _ in cells.values()])
     for (label, (_, group)), joined in zip(cells.items(), strata, strict=True):
-        found.places[label] = group, _stratum_name(joined) if selection.strata else None
+        name = _stratum_name(joined, selection.strata) if selection.strata else None
+        found.places[label] = group, name
     return found
 
 
@@ -395,9 +396,13 @@ def _joined(cells: Sequence[frozenset[tuple[str, ...]]]) -> list[frozenset[tuple
     return [next(stratum for stratum in strata if own <= stratum) for own in cells]
 
 
-def _stratum_name(cells: frozenset[tuple[str, ...]]) -> str:
-    levels = [list(dict.fromkeys(own)) for own in zip(*sorted(cells), strict=True)]
-    return _APART.join(_TOGETHER.join(own) for own in levels)
+def _stratum_name(cells: frozenset[tuple[str, ...]], strata: Sequence[Grouping]) -> str:
+    parts = []
+    for grouping, own in zip(strata, zip(*cells, strict=True), strict=True):
+        levels = set(own)
+        in_turn = [name for name in grouping.names if name in levels]
+        parts.append(_TOGETHER.join([*in_turn, *sorted(levels.difference(in_turn))]))
+    return _APART.join(parts)
 
 
 def groups_in_order(selection: Selection, there: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
