@@ -9,13 +9,15 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
+from unpooled.analyses.ask_protocol import ask_protocol
+from unpooled.analyses.book import Book
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.crosstab import run_crosstab
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.groups import run_comparison
 from unpooled.analyses.parallel import run_distribution
-from unpooled.analyses.protocol import draft_protocol
+from unpooled.analyses.protocol import ProtocolLike, draft_protocol, read_protocol
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.request import Request, check_codebook_name, stop_at_missing
 from unpooled.analyses.specification import (
@@ -476,6 +478,31 @@ class Federation:
         asked = OutcomeRequest.of(request, event, event_is, horizon, entry, at or ())
         result = run_survival(conversation, asked, self._declared(time))
         return replace(result, record=self._record(conversation))
+
+    def run(self, protocol: ProtocolLike, *, into: Book | None = None) -> Book:
+        """Ask a study's protocol, in one round; the book answers every analysis of it.
+
+        Parameters
+        ----------
+        protocol
+            A protocol, its file, or its tables as plain values (`read_protocol`).
+        into
+            An earlier book of the same protocol: only the centers that it lacks are asked.
+        """
+        plan = read_protocol(protocol)
+        if into is not None and into.protocol != plan:
+            raise InputError(
+                f"into is the book of another protocol, {into.protocol.title!r}: a protocol that "
+                "was changed is a new one. Hint: run it without into"
+            )
+        centers = self.centers
+        if into is not None:
+            centers = tuple(center for center in centers if center not in into.centers)
+            if not centers:
+                return into
+        replies = ask_protocol(self._coordinator.converse(), plan, centers)
+        book = Book(plan, replies.received, replies.refusals, replies.centers)
+        return book if into is None else into.merged_with(book)
 
     def draft_protocol(self, title: str = "A study") -> str:
         """The text of a protocol file to begin with, of what the centers say of their columns."""
