@@ -27,7 +27,7 @@ Where = str | Mapping[str, object] | None
 
 _APART = ", "  # between the levels of a group by several groupings
 _TOGETHER = " or "  # between levels that are told together
-_NOBODYS = (OTHER, MISSING_LEVEL)
+NOBODYS = (OTHER, MISSING_LEVEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _condition(where: Where, known: Mapping[str, Grouping]) -> conditions.Condit
             raise InputError(f"where: {_no_grouping(name, known)}")
         several = levels if isinstance(levels, list | tuple | set | frozenset) else [levels]
         wanted = [group_label(level) for level in several]
-        names = (*known[name].names, *_NOBODYS)
+        names = (*known[name].names, *NOBODYS)
         for level in wanted:
             if known[name].names and level not in names:
                 raise InputError(f"where: {unknown('level', level, names[:-2], f' of {name}')}")
@@ -362,7 +362,7 @@ def _group_of(
         of = dict(zip(names, combination, strict=True))
         inside = selection.condition is None or holds(selection.condition, of, selection.chosen)
         own = tuple(of[grouping.name] for grouping in selection.by)
-        nobodys |= bool(inside) and any(level in _NOBODYS for level in own)
+        nobodys |= bool(inside) and any(level in NOBODYS for level in own)
         groups[_wanted(selection, own) if inside else None] = own
     if groups.keys() == {None}:
         found.ungrouped += people if nobodys else 0
@@ -383,7 +383,7 @@ def _wanted(selection: Selection, levels: Sequence[str]) -> str | None:
     name = _APART.join(levels)
     if selection.groups is not None:
         return name if name in selection.groups else None
-    return None if any(level in _NOBODYS for level in levels) else name
+    return None if any(level in NOBODYS for level in levels) else name
 
 
 def _joined(cells: Sequence[frozenset[tuple[str, ...]]]) -> list[frozenset[tuple[str, ...]]]:
@@ -433,7 +433,7 @@ def as_levels(selection: Selection) -> dict[str, tuple[str, ...]] | None:
     if selection.condition is None:
         return {}
     names = [grouping.name for grouping in selection.chosen]
-    each = [(*grouping.names, *_NOBODYS) for grouping in selection.chosen]
+    each = [(*grouping.names, *NOBODYS) for grouping in selection.chosen]
     if not all(grouping.names for grouping in selection.chosen):
         return None
     inside = [

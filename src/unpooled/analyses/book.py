@@ -11,14 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import combinations
-from math import isnan, sqrt
+from math import inf, sqrt
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import msgspec
 import numpy as np
 
 from unpooled.analyses.blocks import (
+    NOBODYS,
     Meaning,
     Names,
     Selection,
@@ -42,7 +43,6 @@ from unpooled.analyses.parallel import (
     Tables,
     can_place,
     combine_distribution,
-    combine_tables,
     common_lattice,
     read_table,
 )
@@ -63,11 +63,9 @@ from unpooled.center.questions import (
     Answer,
     Categories,
     CategoryQuestion,
-    CellTable,
     CohortQuestion,
     Grouping,
     GroupMoments,
-    GroupTable,
     LatticeQuestion,
     LatticeTables,
     LevelCount,
@@ -88,9 +86,9 @@ from unpooled.center.questions import (
 )
 from unpooled.errors import InputError, MessageError, unknown
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.density.few_cells import completed, nodes_of, normal_nodes
+from unpooled.maths.density.few_cells import Completed, completed, nodes_of, normal_nodes
 from unpooled.maths.density.placing import Placed, place
-from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, OpenScale, public_lattice
 from unpooled.maths.moments import MeanSD
 from unpooled.maths.quantiles.quantile import check_probabilities
 from unpooled.maths.ranks.cross_center import placed_ranks
@@ -173,6 +171,15 @@ class Chapter:
                 f"groups: no center tells {shown} of {self.selection.by_name!r} by itself. "
                 f"There are: {', '.join(known)}"
             )
+        if not there and self.selection.groups and self.told:
+            names = self.selection.by[0].names if len(self.selection.by) == 1 else ()
+            unknown_groups = [g for g in self.groups if names and g not in (*names, *NOBODYS)]
+            if unknown_groups:
+                shown = ", ".join(map(repr, unknown_groups))
+                raise InputError(
+                    f"groups: no center tells {shown} of {self.selection.by_name!r} by itself. "
+                    f"There are: {', '.join(names)}"
+                )
         if not there and not any(one.meaning.lost for one in self.told):
             if self.refusals:
                 refuse(self.refusals)
@@ -285,7 +292,7 @@ class Book:
         ]
         if twice:
             raise InputError(f"both books have {', '.join(twice)}, and say something else of it")
-        received = dict.fromkeys((*self.releases, *other.releases))
+        received = {r.center: r for r in (*self.releases, *other.releases)}.values()
         asked = tuple(dict.fromkeys((*self.asked, *other.asked)))
         return Book(self.protocol, received, [*self._refused, *other._refused], asked)
 
@@ -463,21 +470,29 @@ class Book:
 
     def _lattices(self, variable: str, selection: Selection) -> tuple[Chapter, Tables]:
         """The tables of a number, block by block, as those of the groups."""
-        self._check_number(variable)
         chapter = self._tables_of(variable, selection)
-        answers = {one.center: _of_meaning(one) for one in chapter.told}
-        places = {one.center: one.meaning.places for one in chapter.told}
-        found = combine_tables(
-            {center: _marked(center, said) for center, said in answers.items()},
-            chapter.refusals,
-            self.codebook.get(variable, Variable()),
-            lambda own: places[own.split(_MARK, 1)[0]].get(own.split(_MARK, 1)[1]),
-            chapter.groups,
+        groups: dict[str, dict[str, list[LatticeTable]]] = {}
+        strata: dict[str, dict[str, list[str | None]]] = {}
+        shelves = [self._shelf(variable, one.groupings) for one in chapter.told]
+        for one, shelf in zip(chapter.told, shelves, strict=True):
+            for block, (group, stratum) in one.meaning.places.items():
+                table = shelf.tables.get((one.center, block))
+                if table is not None:
+                    groups.setdefault(group, {}).setdefault(one.center, []).append(table)
+                    strata.setdefault(group, {}).setdefault(one.center, []).append(stratum)
+        if not groups:
+            refuse(chapter.refusals)
+        names = chapter.groups
+        return chapter, Tables(
+            lattice=shelves[0].lattice,
+            groups={group: groups.get(group, {}) for group in names},
+            few={group: _few_values(chapter, shelves, group) for group in names},
+            hidden={group: {} for group in names},
+            unplaced={group: {} for group in names},
+            refusals=tuple(chapter.refusals),
+            rounds=0,
+            strata=strata,
         )
-        if isinstance(found, list):
-            refuse([(center, _unmarked(refusal)) for center, refusal in found])
-        refusals = tuple((center, _unmarked(refusal)) for center, refusal in found.refusals)
-        return chapter, replace(found, refusals=refusals, rounds=0)
 
     def _tables_of(self, variable: str, selection: Selection) -> Chapter:
         """What centers said of a number by cells; tables of few cells are completed."""
@@ -489,9 +504,8 @@ class Book:
             lambda said: {own.group: sum(own.table.counts) for own in said.groups},
             selection,
         )
-        for i, one in enumerate(chapter.told):
+        for one in chapter.told:
             shelf = self._shelf(variable, one.groupings)
-            chapter.told[i] = replace(one, aggregate=shelf.answers[one.center])
             few = sum(
                 people
                 for block, people in shelf.few.get(one.center, {}).items()
@@ -516,7 +530,7 @@ class Book:
                     elif isinstance(answer.aggregate, Moments):
                         moments[page.center] = answer.aggregate
             declared = self.codebook.get(variable, Variable())
-            self._shelves[key] = Shelf.of(answers, moments, declared)
+            self._shelves[key] = Shelf.of(variable, groupings, answers, moments, declared)
         return self._shelves[key]
 
     def _check_number(self, variable: str) -> None:
@@ -670,6 +684,34 @@ class Book:
             return ManyQuantiles(each(variable, run))
         summary = run(variable)
         return summary.results[0] if len(summary.results) == 1 else summary
+
+    @overload
+    def compare(
+        self,
+        variable: str,
+        by: Names,
+        *,
+        groups: Sequence[object] | None = None,
+        ordered: bool = False,
+        where: Where = None,
+        strata: Names = None,
+        alternative: Alternative = "two-sided",
+        method: str | Sequence[str] = "weighted",
+    ) -> CompareResult: ...
+
+    @overload
+    def compare(
+        self,
+        variable: list[str] | tuple[str, ...],
+        by: Names,
+        *,
+        groups: Sequence[object] | None = None,
+        ordered: bool = False,
+        where: Where = None,
+        strata: Names = None,
+        alternative: Alternative = "two-sided",
+        method: str | Sequence[str] = "weighted",
+    ) -> ManyComparisons: ...
 
     def compare(
         self,
@@ -935,29 +977,38 @@ class Shelf:
     """A number in one family of blocks: every block's table, and its people as they are placed.
 
     Tables of one or two open cells say too little alone. They are completed by the mean and SD of
-    their block and the distribution of everybody (`few_cells`).
+    their block and the distribution of everybody (`few_cells`). Of blocks that are bands of the
+    number itself the limits are known.
     """
 
-    answers: Mapping[str, LatticeTables]
-    placed: Mapping[tuple[str, str], Placed]  # of a center and its block
+    lattice: Lattice
+    tables: Mapping[tuple[str, str], LatticeTable]  # of a center and its block
+    placed: Mapping[tuple[str, str], Placed]
     few: Mapping[str, Mapping[str, int]]  # center → block → people of tables that are completed
 
     @classmethod
     def of(
         cls,
+        variable: str,
+        groupings: tuple[Grouping, ...],
         answers: Mapping[str, LatticeTables],
         moments: Mapping[str, Moments],
         declared: Variable,
     ) -> "Shelf":
         """From what all centers said; whoever cannot be read is left as they are."""
         tables, lattices = _read_all(answers)
-        few = {key for key, table in tables.items() if not can_place(table, lattices[key[0]])}
+        for (center, block), table in tables.items():
+            half = (answers[center].resolution or 0.0) / 2  # values stand between the edges
+            limits = _band_limits(block, variable, groupings, half)
+            tables[center, block] = _within(table, limits, lattices[center])
+        few = {key for key, table in tables.items() if _says_little(table, lattices[key[0]])}
         plain = [table for key, table in tables.items() if key not in few]
         everybody: tuple[FloatArray, FloatArray] | None = None
         if plain and few:
             whole = place(plain, common_lattice(list(answers.values()), declared, plain))
             everybody = nodes_of(whole.values, whole.weights)
         done: dict[str, dict[str, int]] = {}
+        tilted: dict[tuple[str, str], Completed] = {}
         for center, block in sorted(few):
             people = _mean_sd(moments.get(center), block)
             nodes = everybody
@@ -967,28 +1018,90 @@ class Shelf:
                 del tables[center, block]
                 continue
             found = completed(tables[center, block], people, *nodes, lattices[center])
-            tables[center, block] = found
-            done.setdefault(center, {})[block] = found.people
+            tables[center, block] = found.table
+            done.setdefault(center, {})[block] = found.table.people
+            tilted[center, block] = found
+        tables = {
+            (center, block): _on_values(table, answers[center])
+            for (center, block), table in tables.items()
+        }
+        lattice = common_lattice(list(answers.values()), declared, list(tables.values()))
         placed = {}
         if tables:
-            lattice = common_lattice(list(answers.values()), declared, list(tables.values()))
-            whole = place([_on_values(t, answers[c]) for (c, _), t in tables.items()], lattice)
-            if lattice.resolution is not None:
-                whole = whole.on_grid(lattice.resolution)
+            whole = place(list(tables.values()), lattice)
             placed = dict(zip(tables, whole.by_center(len(tables)), strict=True))
-        whole_answers = {
-            center: msgspec.structs.replace(
-                said,
-                groups=tuple(
-                    GroupTable(group=group.group, table=_as_cells(tables[center, group.group]))
-                    if group.group in done.get(center, ())
-                    else group
-                    for group in said.groups
-                ),
-            )
-            for center, said in answers.items()
-        }
-        return cls(whole_answers, placed, done)
+            placed |= {key: found.placed for key, found in tilted.items()}
+            if lattice.resolution is not None:
+                placed = {key: own.on_grid(lattice.resolution) for key, own in placed.items()}
+        return cls(lattice, tables, placed, done)
+
+
+def _says_little(table: LatticeTable, lattice: Lattice) -> bool:
+    """One or two cells of which some tells no mean."""
+    if len(table.counts) > 2:
+        return False
+    return bool(np.isnan(table.means).any()) or not can_place(table, lattice)
+
+
+def _few_values(chapter: Chapter, shelves: Sequence[Shelf], group: str) -> tuple[bool, bool]:
+    """Whether most of a group's lowest, and of its highest, people are in cells without means."""
+    outer = [
+        (table.counts[end], np.isnan(table.means[end]))
+        for end in (0, -1)
+        for one, shelf in zip(chapter.told, shelves, strict=True)
+        for block, (own, _) in one.meaning.places.items()
+        if own == group and (table := shelf.tables.get((one.center, block))) is not None
+    ]
+    half = len(outer) // 2
+
+    def most(cells: Sequence[tuple[int, bool]]) -> bool:
+        return 2 * sum(n for n, blind in cells if blind) > sum(n for n, _ in cells)
+
+    return most(outer[:half]), most(outer[half:])
+
+
+def _band_limits(
+    block: str, variable: str, groupings: Sequence[Grouping], half: float
+) -> tuple[float, float]:
+    """Between which numbers the people of a block are: it may be a band of the number itself."""
+    low, high = -inf, inf
+    for grouping, levels in zip(groupings, block_levels(block), strict=True):
+        if grouping.column != variable or grouping.cuts is None:
+            continue
+        bands = [grouping.names.index(level) for level in levels if level in grouping.names]
+        if len(bands) == len(levels):  # nobody else is among them
+            ends = (-inf, *grouping.cuts, inf)
+            low = max(low, ends[min(bands)] - half)
+            high = min(high, ends[max(bands) + 1] - half)
+    return low, high
+
+
+def _within(table: LatticeTable, limits: tuple[float, float], lattice: Lattice) -> LatticeTable:
+    """The table between these limits; what its outer cells say is put on the number's own scale.
+
+    Within a few widths of its neighbour the scale of an open cell is nearly straight.
+    """
+    low, high = max(limits[0], lattice.lower), min(limits[1], lattice.upper)
+    edges = table.edges
+    if (low, high) == (lattice.lower, lattice.upper):
+        return table
+    if len(edges) and not low < edges[0] <= edges[-1] < high:
+        return table  # values on a limit that stand beside an edge
+    scale = table.scale or lattice.open_scale(edges)
+    closed = np.isfinite(np.concatenate(([low], edges, [high])))
+    raw = ~np.isnan(scale.unit) & closed[:-1] & closed[1:]
+    ends = np.concatenate(([low], edges, [high]))
+    own = scale.back(table.means)
+    means = np.where(raw, np.clip(own, ends[:-1], ends[1:]), table.means)
+    sds = np.where(raw & (table.sds > 0), table.sds / scale.slope(own), table.sds)
+    sds = np.where(raw & (sds >= (ends[1:] - ends[:-1]) / 2), np.nan, sds)
+    return replace(
+        table,
+        means=means,
+        sds=sds,
+        scale=OpenScale(np.where(raw, np.nan, scale.limit), np.where(raw, np.nan, scale.unit)),
+        limits=(low, high),
+    )
 
 
 def _read_all(
@@ -1018,20 +1131,6 @@ def _mean_sd(said: Moments | None, block: str) -> MeanSD | None:
     return None
 
 
-def _as_cells(table: LatticeTable) -> CellTable:
-    """As a center would say it."""
-
-    def some(values: FloatArray) -> tuple[float | None, ...]:
-        return tuple(None if isnan(value) else value for value in values.tolist())
-
-    return CellTable(
-        edges=tuple(table.edges.tolist()),
-        counts=tuple(table.counts.tolist()),
-        means=some(table.means),
-        sds=some(table.sds),
-    )
-
-
 # --- parts of it --------------------------------------------------------------------------------
 
 
@@ -1053,30 +1152,6 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asked: tuple[str, ...]
     pages: tuple[_PageFile, ...]
     refused: tuple[tuple[str, Refusal], ...]
-
-
-_MARK = "\0"  # between a center and its block
-
-
-def _of_meaning(one: Told) -> LatticeTables:
-    """A center's tables of the people who are looked at."""
-    said: LatticeTables = one.aggregate
-    kept = tuple(own for own in said.groups if own.group in one.meaning.places)
-    return msgspec.structs.replace(said, groups=kept)
-
-
-def _marked(center: str, said: LatticeTables) -> LatticeTables:
-    """Each block with its center, since a block means other people at another."""
-    groups = tuple(
-        msgspec.structs.replace(own, group=f"{center}{_MARK}{own.group}") for own in said.groups
-    )
-    return msgspec.structs.replace(said, groups=groups)
-
-
-def _unmarked(refusal: Refusal) -> Refusal:
-    if refusal.name is None or _MARK not in refusal.name:
-        return refusal
-    return _in_words(msgspec.structs.replace(refusal, name=refusal.name.split(_MARK, 1)[1]))
 
 
 def _in_words(refusal: Refusal) -> Refusal:

@@ -6,11 +6,12 @@ so that the cell keeps its count and all cells together have that mean and SD. O
 with these counts and moments this is the one nearest to everybody's (least relative entropy).
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray
+from unpooled.maths.density.placing import Placed
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable
 from unpooled.maths.moments import MeanSD
 
@@ -59,14 +60,22 @@ def normal_nodes(people: MeanSD, lattice: Lattice) -> tuple[FloatArray, FloatArr
     return np.clip(people.mean + people.sd * ndtri(levels), lattice.lower, lattice.upper), weights
 
 
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A table with the mean and SD of each cell, and its people as they are placed."""
+
+    table: LatticeTable
+    placed: Placed
+
+
 def completed(
     table: LatticeTable,
     people: MeanSD | None,
     nodes: FloatArray,
     weights: FloatArray,
     lattice: Lattice,
-) -> LatticeTable:
-    """The table with the mean and SD of each cell; one cell becomes several of about equal counts.
+) -> Completed:
+    """The table with the mean and SD of each cell; one cell becomes three of about equal counts.
 
     Parameters
     ----------
@@ -82,15 +91,18 @@ def completed(
     >>> nodes = np.linspace(-3, 9, 300)
     >>> two = LatticeTable(np.array([2.0]), [10, 10], [np.nan] * 2, [np.nan] * 2)
     >>> found = completed(two, MeanSD(20, 3.0, 2.0), nodes, np.full(300, 1 / 300), Lattice(0.5))
-    >>> scale = Lattice(0.5).open_scale(found.edges)
-    >>> round(float(scale.back(found.means).mean()), 1)
+    >>> round(float(found.placed.weights @ found.placed.values / 20), 6)
     3.0
     """
+    limits = table.limits or (lattice.lower, lattice.upper)
+    lattice = replace(lattice, lower=limits[0], upper=limits[1])
+    inside = (nodes > limits[0]) & (nodes < limits[1])
+    nodes, weights = nodes[inside], weights[inside]
     counts = table.counts.astype(np.float64)
     nodes, weights, cell = _in_every_cell(table.edges, len(counts), nodes, weights, lattice)
     tilted = _tilted(nodes, weights, cell, counts, people)
     if len(counts) == 1:
-        edges = _quartiles(nodes, tilted, lattice)
+        edges = _thirds(nodes, tilted, lattice)
         table = _cut(table, edges, nodes, tilted, lattice)
         cell = np.searchsorted(table.edges, nodes)
     scale = lattice.open_scale(table.edges)
@@ -100,12 +112,14 @@ def completed(
     mean = np.bincount(cell, tilted * scaled, n) / per_cell
     sd = np.sqrt(np.bincount(cell, tilted * (scaled - mean[cell]) ** 2, n) / per_cell)
     known = ~np.isnan(table.means)
-    return replace(
+    whole = replace(
         table,
         means=np.where(known, table.means, mean),
         sds=np.where(known, table.sds, np.where(sd > 0, sd, np.nan)),
         scale=scale,
     )
+    nobody = np.zeros(len(nodes), dtype=np.int64)
+    return Completed(whole, Placed(nodes, tilted, nobody, nobody > 0, cell, nobody, scaled))
 
 
 def _in_every_cell(
@@ -115,13 +129,21 @@ def _in_every_cell(
     cell = np.searchsorted(edges, nodes)
     lacking = np.flatnonzero(np.bincount(cell, minlength=cells) < 2)
     for i in lacking:
-        low = edges[i - 1] if i > 0 else edges[i] - 2 * lattice.step
-        high = edges[i] if i < len(edges) else low + 2 * lattice.step
-        more = np.linspace(max(low, lattice.lower), min(high, lattice.upper), 6)[1:-1]
+        low, high = _ends(edges, int(i), lattice)
+        more = np.linspace(low, high, 6)[1:-1]
         nodes, weights = np.append(nodes, more), np.append(weights, np.full(4, 1e-3))
     order = np.argsort(nodes, kind="stable")
     nodes, weights = nodes[order], weights[order]
     return nodes, weights, np.asarray(np.searchsorted(edges, nodes), dtype=np.int64)
+
+
+def _ends(edges: FloatArray, cell: int, lattice: Lattice) -> tuple[float, float]:
+    """Where a cell begins and ends, an open one within some steps."""
+    width = 10 * lattice.step
+    limits = lattice.limits(edges)
+    low, high = float(limits[cell]), float(limits[cell + 1])
+    low = low if np.isfinite(low) else (high if np.isfinite(high) else 0.0) - width
+    return low, high if np.isfinite(high) else low + width
 
 
 def _tilted(
@@ -158,10 +180,10 @@ def _tilted(
     return np.asarray(found)
 
 
-def _quartiles(nodes: FloatArray, weights: FloatArray, lattice: Lattice) -> FloatArray:
-    """Points of the lattice near the quartiles."""
+def _thirds(nodes: FloatArray, weights: FloatArray, lattice: Lattice) -> FloatArray:
+    """Points of the lattice that leave about a third of the people on either side."""
     reached = np.cumsum(weights) / weights.sum()
-    at = nodes[np.minimum(np.searchsorted(reached, [0.25, 0.5, 0.75]), len(nodes) - 1)]
+    at = nodes[np.minimum(np.searchsorted(reached, [1 / 3, 2 / 3]), len(nodes) - 1)]
     points = np.unique(lattice.snap(at))
     low, high = max(lattice.lower, nodes[0]), min(lattice.upper, nodes[-1])
     return np.asarray(points[(points > low) & (points < high)])
