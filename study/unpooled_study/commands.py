@@ -133,7 +133,7 @@ def plan(
     family: Annotated[
         str, typer.Option(help="Such as normal, t:df=3 or gamma:shape=4,scale=2.")
     ] = "normal",
-    k: Annotated[int, typer.Option("--k", help="Every number speaks for at least K people.")] = 10,
+    k: Annotated[int, typer.Option("--k", help="Every number describes at least K people.")] = 10,
     alternative: Annotated[str, typer.Option(help="two-sided, greater or less.")] = "two-sided",
     level: Annotated[float, typer.Option(help="The level of the tests.")] = 0.05,
     power: Annotated[

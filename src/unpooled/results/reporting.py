@@ -32,8 +32,8 @@ def write_report(
 def _question(record: Record, refusals: Iterable[CenterRefusal]) -> Section:
     questions = dict.fromkeys(question_sentence(release.question) for release in record.releases)
     promise = (
-        "No number that left a center speaks for fewer than K of its people. Each center decided "
-        "itself what left it; everything that did is listed below. Curves are estimated from that."
+        "Every number that left a center describes at least K of its people. Each center decided "
+        "for itself; everything that left is listed below. Curves are estimated from that."
     )
     parts: list[Part] = [
         Sentences([promise]),
