@@ -177,8 +177,8 @@ COUNTS = {
     ),
     "what follows, exactly": ("_EXACT = 1e-6", "_EXACT = 0.6"),
     "together they follow": (
-        "if self._unknown(kept, together, once).any():\n                raise",
-        "if False:\n                raise",
+        "apart = _parts(self._unknown(kept, clusters[label], once))",
+        "apart = frozenset[int]()",
     ),
     "older ones behind the new": (
         "raise TooClose from None  # an older one lacks them",

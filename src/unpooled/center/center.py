@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from unpooled.center.people import (
     find_cohort,
 )
 from unpooled.center.policy import Policy
+from unpooled.center.protocol import ProtocolRun
 from unpooled.center.questions import (
     EVERYBODY,
     Answer,
@@ -35,6 +37,7 @@ from unpooled.center.questions import (
     GroupRanksQuestion,
     Named,
     PowersQuestion,
+    ProtocolAnswer,
     ProtocolQuestion,
     RanksQuestion,
     Reason,
@@ -151,7 +154,9 @@ class Center:
             self._check_budget()
             if isinstance(question, CatalogueQuestion):
                 return self._gate.release(question, self._catalogue(), ticket=ticket)
-            if isinstance(question, ProtocolQuestion) or question.in_protocol:
+            if isinstance(question, ProtocolQuestion):
+                return self._respond_to_protocol(question, ticket)
+            if question.in_protocol:
                 raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
             asked, refusals = self._choose(question)
             return self._respond(question, asked, refusals, ticket)
@@ -165,6 +170,35 @@ class Center:
         except Exception:
             _log.info("%s: a question could not be answered", self.name, exc_info=True)
             return self._refuse(question, Refusal(reason=Reason.FAILED), ticket, asked)
+
+    # --- a protocol -------------------------------------------------------------------------
+
+    def _respond_to_protocol(self, question: ProtocolQuestion, ticket: str | None) -> Release:
+        """All parts together; the same protocol again gets the same bytes."""
+        if self._memory.changed or not self._rows.source.unchanged():
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        before = self._answers.get(encode(question))
+        if before is not None:
+            return self._gate.release_again(question, before, ticket)
+        k = max(self._policy.k, question.protocol.k or 0)
+        policy = msgspec.structs.replace(self._policy, k=k)
+        rows, gate = self._rows, self._gate
+        if k > self._policy.k:
+            rows, gate = Rows(rows.source, policy, rows.secret), replace(gate, policy=policy)
+        asks = self.steward is not None
+        run = ProtocolRun(question.protocol, rows, gate, self._variables, self._answers, asks)
+        parts = run.answer()
+        if not self._rows.source.unchanged():  # while they were read
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        state = parts[-1].draft if parts else self._memory.state
+        shuts_out = self._still_open() - self._still_open(state.at(self._policy.k))
+        released = gate.release_protocol(question, parts, sorted(shuts_out), ticket)
+        self._open = self._still_open() - shuts_out
+        answer = decode_answer(released.payload)
+        if answer.aggregate is not None:
+            self._answers[encode(question)] = released.payload
+            self._answers |= {encode(p.question): p.payload for p in parts}
+        return released
 
     # --- people, by words alone -------------------------------------------------------------
 
@@ -425,13 +459,30 @@ class Center:
         today = _today()
         if self._policy.refusals_a_day is None:
             return today, 0
-        answers = (entry.answer for entry in self.ledger if entry.time.startswith(today))
-        return today, sum(_refuses(answer.encode()) for answer in answers)
+        entries = (entry for entry in self.ledger if entry.time.startswith(today))
+        return today, sum(
+            _refuses(entry.answer.encode()) for entry in entries if not _is_part(entry.question)
+        )
 
 
 def _refuses(payload: bytes) -> bool:
-    """Whether an answer refuses anything, be it one group, for a reason that may tell something."""
-    return any(refusal.reason not in _UNCOUNTED for refusal in decode_answer(payload).refusals)
+    """Whether an answer refuses anything, be it one group, for a reason that may tell something.
+
+    A protocol is one answer, however many of its parts are refused.
+    """
+    answer = decode_answer(payload)
+    refusals = [*answer.refusals]
+    if isinstance(answer.aggregate, ProtocolAnswer):
+        refusals += [no for part in answer.aggregate.parts for no in part.answer.refusals]
+    return any(refusal.reason not in _UNCOUNTED for refusal in refusals)
+
+
+def _is_part(question: str) -> bool:
+    """Whether an entry of the ledger is a part of a protocol, which has an entry as a whole."""
+    if question == "null":
+        return False
+    asked = decode_question(question.encode())
+    return isinstance(asked, CohortQuestion) and asked.in_protocol
 
 
 def _today() -> str:

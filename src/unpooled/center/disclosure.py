@@ -21,8 +21,8 @@ Proof
 Three remarks make it complete.
 
 *What follows.* A part that is a combination of earlier ones tells nothing new and needs no witness.
-The sums of a part in which all share one value follow from its count. Where all parts
-together follow, the coefficient of one of them may be taken from all: so the parts
+The sums of a part in which all share one value follow from its count. Where some parts
+together follow, the coefficient of one of them may be taken from all: so these parts
 need to be tied to each other only.
 
 *Several numbers.* A part that tells m numbers (count, Σx, Σx², ...) has a polynomial P of degree
@@ -45,9 +45,10 @@ of few people can be solved.
 *Order.* What was told may be put in any order that gives all their witnesses.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -67,10 +68,19 @@ _CROWDS = 256  # values of a variable that are told apart in counting who shares
 class TooClose(Exception):  # noqa: N818 - not an error of the program but a judgement
     """Together with earlier answers this would describe fewer than K people."""
 
-    def __init__(self, against: int | None = None, lacking: frozenset[int] = frozenset()) -> None:
-        self.against = against  # the number of the earlier answer
+    def __init__(
+        self,
+        against: Callable[[], int | None] = lambda: None,
+        lacking: frozenset[int] = frozenset(),
+    ) -> None:
+        self._against = against
         self.lacking = lacking  # parts without enough witnesses, where telling less may do
-        super().__init__(against)
+        super().__init__()
+
+    @cached_property
+    def against(self) -> int | None:
+        """The number of the earlier answer; it takes a while to find."""
+        return self._against()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +126,18 @@ class Told:
         joint, crowd = self._split(crowds.of)
         return replace(joint, crowd=crowd, others=crowds.others, knows=True)
 
-    def tell(self, part: Places, numbers: IntArray, answer: int) -> "Told":
+    def tell(self, part: Places, numbers: IntArray, answer: int, *, search: bool = True) -> "Told":
         """The list with one more disclosure; raises TooClose.
 
         `part` has a number per person, 0 for none; `numbers` says of parts 1, 2, ... how many
-        numbers each tells.
+        numbers each tells. Without `search` only the likely orders are tried, which is fast.
         """
         joint, label = self._split(part)
         if not label.any():
             return self
         new = Element(label, numbers, answer)
         if len(self.elements) >= MOST:
-            raise TooClose(joint._nearest(label))
+            raise TooClose(partial(joint._nearest, label))
         prefixes, fewest = _Prefixes(joint.elements, len(joint.count)), frozenset[int]()
         if not joint._unknown(joint.elements, label, numbers).any():
             return self
@@ -136,9 +146,10 @@ class Told:
                 return joint._judged(order, prefixes, new)
             except TooClose as close:
                 fewest = min(filter(None, (fewest, close.lacking)), key=len, default=fewest)
-        with suppress(TooClose):
-            return joint._sorted(new)
-        raise TooClose(joint._against(new), fewest)
+        if search:
+            with suppress(TooClose):
+                return joint._sorted(new)
+        raise TooClose(partial(joint._against, new), fewest)
 
     def heard(self, part: Places, numbers: IntArray, answer: int) -> "Told":
         """The list with a disclosure that was made, whatever today's K says of it.
@@ -188,10 +199,7 @@ class Told:
             label = _without(label, [part for part in follow if numbers[part - 1] == 1])
             loose = self._loose(before, label, numbers, most, follow)
         if loose:
-            together = (label > 0).astype(np.int64)
-            if self._unknown(kept, together, once).any():
-                raise TooClose(lacking=loose)
-            loose = self._loose(before, label, numbers, most, follow, outside=False)
+            loose = self._loose(before, label, numbers, most, follow, kept)
         if loose:
             raise TooClose(lacking=loose)
         loose = self._loose_sums(before, label, numbers, most)
@@ -222,10 +230,12 @@ class Told:
         numbers: IntArray,
         most: int,
         follow: frozenset[int] = frozenset(),
-        *,
-        outside: bool = True,
+        kept: Sequence[Element] | None = None,
     ) -> frozenset[int]:
-        """The parts that counts do not tie to the outside, or to others where that is enough."""
+        """The parts that counts do not tie to the outside.
+
+        Behind `kept`, parts that are tied to each other do, too, if together they follow.
+        """
         some = np.array(sorted(_parts(label)), dtype=np.int64)
         if not len(some):
             return frozenset()
@@ -238,9 +248,14 @@ class Told:
             enough = self._pairs(before, label, numbers, most, partner) >= self.k
             for part in some[enough[some]].tolist():
                 tie.join(part, int(partner[part]))
-            loose = tie.loose(some, with_outside=outside)
+            loose = tie.loose(some, with_outside=True)
             if not loose:
                 break
+        if loose and kept:
+            clusters = tie.clusters(sorted(loose), size)
+            once = np.ones(size, dtype=np.int64)
+            apart = _parts(self._unknown(kept, clusters[label], once))
+            loose = frozenset(part for part in loose if clusters[part] in apart)
         return loose
 
     def _pairs(
@@ -485,6 +500,14 @@ class _Ties:
             return self._of(0)
         roots = [self._of(part) for part in some.tolist()]
         return max(set(roots), key=roots.count)
+
+    def clusters(self, some: Sequence[int], size: int) -> IntArray:
+        """For each part the number of its cluster, from 1; 0 for those that are not among some."""
+        number = {root: place for place, root in enumerate({self._of(part) for part in some}, 1)}
+        found = np.zeros(size, dtype=np.int64)
+        for part in some:
+            found[part] = number[self._of(part)]
+        return found
 
     def loose(self, some: IntArray, *, with_outside: bool) -> frozenset[int]:
         """The parts that are not joined to the outside, or to most others."""

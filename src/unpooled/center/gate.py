@@ -13,7 +13,7 @@ they have decided.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import InitVar, dataclass
 from typing import Any
@@ -33,17 +33,27 @@ from unpooled.center.questions import (
     Answer,
     Catalogue,
     CatalogueQuestion,
+    CategoryQuestion,
     CohortQuestion,
+    Grouping,
+    MomentsQuestion,
     OutcomeQuestion,
+    ProtocolAnswer,
+    ProtocolPart,
+    ProtocolQuestion,
     Question,
     Reason,
     Refusal,
+    SizesQuestion,
     decode_answer,
     encode,
+    expand,
 )
 from unpooled.center.questions.message import asked_about
+from unpooled.center.questions.protocol import Kind as VariableKind
+from unpooled.center.questions.protocol import PartQuestion
 from unpooled.center.steward import Steward
-from unpooled.center.words import condition
+from unpooled.center.words import condition, rows_chosen
 from unpooled.errors import GateError, WhereError
 
 Asking = Question | CohortQuestion | None
@@ -76,6 +86,23 @@ class Asked:
     cohort: Cohort
     draft: Draft
     against: int | None = None  # the earlier answer that stands against a group of it
+    number: int | None = None  # of the answer in the ledger; None: the next
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A part of a protocol that the gate has judged, beside all parts before it."""
+
+    question: PartQuestion
+    payload: bytes
+    before: Draft
+    draft: Draft
+    against: int | None
+    seal: InitVar[object]
+
+    def __post_init__(self, seal: object) -> None:
+        if seal is not _SEAL:
+            raise GateError("only the gate judges a part of a protocol")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +134,109 @@ class Gate:
         if against is None and asked is not None:
             against = asked.against
         draft = self._judged(decode_answer(payload), question, asked)
-        raw = _bytes(question)
-        if self.steward is None:
-            return self._recorded(question, answer, payload, draft, ticket, against)
-        if self.steward.approves(raw, payload, ticket):
+        if self._approved(question, payload, ticket):
             released = self._recorded(question, answer, payload, draft, ticket, against)
         else:
-            no = Refusal(reason=Reason.REFUSED_BY_STEWARD)
-            refused = Answer(k=answer.k, aggregate=None, refusals=(no,))
-            self._judged(refused, question, None)
-            released = self._recorded(question, refused, encode(refused), None, ticket, None)
-        self.steward.settle(raw, payload)
+            released = self._refused(question, ticket)
+        self._settle(question, payload)
         return released
+
+    def judge(
+        self,
+        question: PartQuestion,
+        answer: Answer,
+        asked: Asked | None,
+        before: Draft,
+        number: int,
+        against: int | None = None,
+    ) -> Judged:
+        """Judge a part of a protocol, beside those before it; raises as `release` does."""
+        payload = encode(answer)
+        draft = before
+        if asked is not None:
+            draft = before.recorded_now()
+            if not isinstance(question, SizesQuestion):  # it looks at nobody's value
+                words = rows_chosen(question, asked.cohort.rows.varies)
+                draft = draft.about_rows(question.variable, words)
+            beside = Asked(asked.cohort, draft, number=number)
+            draft = self._judged(decode_answer(payload), question, beside) or draft
+        else:
+            self._judged(decode_answer(payload), question, None)
+        return Judged(question, payload, before, draft, against, _SEAL)
+
+    def release_protocol(
+        self,
+        question: ProtocolQuestion,
+        parts: Sequence[Judged],
+        shuts_out: Sequence[str] = (),
+        ticket: str | None = None,
+    ) -> Release:
+        """Let a whole protocol out: one approval, and a line in ledger and memory for each part.
+
+        The last line is of the whole, as it leaves.
+        """
+        self._check_parts(question, parts)
+        answer = Answer(
+            k=self.policy.k,
+            aggregate=ProtocolAnswer(
+                k=self.policy.k,
+                parts=tuple(
+                    ProtocolPart(question=part.question, answer=decode_answer(part.payload))
+                    for part in parts
+                ),
+            ),
+            shuts_out=tuple(shuts_out),
+        )
+        payload = encode(answer)
+        if self._approved(question, payload, ticket):
+            for part in parts:
+                part_answer = decode_answer(part.payload)
+                known = part.question, part_answer, part.payload, part.draft
+                self._recorded(*known, None, part.against)
+            released = self._recorded(question, answer, payload, None, ticket, None)
+        else:
+            released = self._refused(question, ticket)
+        self._settle(question, payload)
+        return released
+
+    def release_again(
+        self, question: ProtocolQuestion, payload: bytes, ticket: str | None
+    ) -> Release:
+        """What a protocol was answered before, once more: it tells nothing new."""
+        same = _bytes(question).decode(), payload.decode()
+        if not any((entry.question, entry.answer) == same for entry in self.ledger):
+            raise GateError("this did not leave before")
+        return self._recorded(question, decode_answer(payload), payload, None, ticket, None)
+
+    def _check_parts(self, question: ProtocolQuestion, parts: Sequence[Judged]) -> None:
+        """The parts are the questions of the protocol, each judged beside those before it."""
+        protocol = question.protocol
+        kinds = {
+            part.question.variable: kind_of(part.question)
+            for part in parts
+            if isinstance(part.question, CategoryQuestion | MomentsQuestion)
+        }
+        if tuple(part.question for part in parts) != expand(protocol, kinds):
+            raise GateError("the parts of an answer must be those of the protocol")
+        before = self.memory.state.at(self.policy.k)
+        for part in parts:
+            if not part.before.tells_as(before):
+                raise GateError("each part of a protocol must be judged beside those before it")
+            before = part.draft
+
+    def _approved(self, question: Asking, payload: bytes, ticket: str | None) -> bool:
+        """Whether it may leave; raises `HeldError` while the steward has not decided."""
+        return self.steward is None or self.steward.approves(_bytes(question), payload, ticket)
+
+    def _settle(self, question: Asking, payload: bytes) -> None:
+        if self.steward is not None:
+            self.steward.settle(_bytes(question), payload)
+
+    def _refused(self, question: Asking, ticket: str | None) -> Release:
+        no = Refusal(reason=Reason.REFUSED_BY_STEWARD)
+        refused = Answer(k=self.policy.k, aggregate=None, refusals=(no,))
+        self._judged(refused, question, None)
+        return self._recorded(question, refused, encode(refused), None, ticket, None)
 
     def repeat(self, question: Asking, ticket: str | None) -> Release | None:
         """The release that a question with this ticket had before; it is not recorded again."""
@@ -129,7 +247,7 @@ class Gate:
         """What would be told, in full; raises unless all of it may leave."""
         if answer.k != self.policy.k:
             raise GateError("the K that is told must be the K that is in force")
-        self._judge_refusals(answer, question)
+        self._judge_refusals(answer, question, None if asked is None else asked.cohort)
         aggregate: Any = answer.aggregate
         if aggregate is None:
             if answer.nearest:
@@ -153,8 +271,10 @@ class Gate:
         aggregate.limits(question, self.policy.terms(question, declared))
         return self._judge_people(aggregate, question, asked)
 
-    def _judge_refusals(self, answer: Answer, question: Asking) -> None:
+    def _judge_refusals(self, answer: Answer, question: Asking, cohort: Cohort | None) -> None:
         names, k = _names(question), self.policy.k
+        if cohort is not None and cohort.blocks is not None:
+            names |= set(cohort.blocks)
         needed = question.needs(k) if isinstance(question, CohortQuestion) else k
         limits = {None, k, needed, self.policy.refusals_a_day}
         for refusal in answer.refusals:
@@ -166,27 +286,35 @@ class Gate:
     def _judge_labels(self, aggregate: Aggregate, question: CohortQuestion, cohort: Cohort) -> None:
         """Only variables that the policy allows, only groups that were asked for, and each once."""
         groups = set(question.groups or ()) if question.by is not None else set()
-        if not all(self.policy.allows(name) for name in _names(question) - groups):
+        if not all(self.policy.allows(name) for name in _columns(question)):
             raise GateError("the policy does not allow this variable")
         labels = list(aggregate.labels())
         if len(set(labels)) < len(labels) or not labels:
             raise GateError("a group must be told once")
         asked = {EVERYBODY} if question.by is None else groups or set(cohort.groups)
+        if question.blocks is not None:
+            asked = set(cohort.blocks or ())
         if not set(labels) <= asked & set(cohort.groups):
             raise GateError("a group that was not asked for must not be named")
 
     def _judge_people(self, aggregate: Aggregate, question: CohortQuestion, asked: Asked) -> Draft:
         """The counts are those of the people that are declared; and the rule allows them."""
-        cohort, number = asked.cohort, len(self.ledger) + 1
-        draft, words = asked.draft, condition(question.where)
-        for group in aggregate.labels():
-            key = (question.by, question.cuts, group)
-            draft = draft.choose(key, words, cohort.members(group), number)
+        cohort, draft, words = asked.cohort, asked.draft, condition(question.where)
+        number = asked.number or len(self.ledger) + 1
+        if question.blocks is not None:
+            draft = draft.choose_blocks(blocks_name(question.blocks), cohort.blocks or {}, number)
+        else:
+            for group in aggregate.labels():
+                key = (question.by, question.cuts, group)
+                draft = draft.choose(key, words, cohort.members(group), number)
+        disclosures = list(aggregate.tells(question, cohort))
         declared: Counter[int] = Counter()
-        for disclosure in aggregate.tells(question, cohort):
+        for disclosure in disclosures:
             disclosure.check()
             declared.update(count for count in disclosure.counts if count is not None)
-            draft = draft.tell(disclosure, number, cohort.value)
+        draft = draft.tell_all(
+            disclosures, number, cohort.value, blocks=question.blocks is not None
+        )
         if Counter(_whole_numbers(msgspec.to_builtins(aggregate))) - declared:
             raise GateError("a count that is said must be declared")
         return draft
@@ -201,12 +329,12 @@ class Gate:
         against: int | None,
     ) -> Release:
         raw, number = _bytes(question), len(self.ledger) + 1
-        if isinstance(question, CohortQuestion):
-            about = f"{raw_name(question)} of {asked_about(question)}"
+        about = _about(question)
+        if about is not None:
             self.memory.record(number, answer_digest(raw, payload), about, draft, against)
         kind: Kind = "refusal" if answer.aggregate is None else "release"
         self.ledger.append(kind, raw, payload, ticket)
-        if isinstance(question, CohortQuestion):
+        if about is not None:
             self.memory.remember(number, about, draft, against)
         return Release(self.center, payload, _SEAL)
 
@@ -214,6 +342,25 @@ class Gate:
 def raw_name(question: CohortQuestion) -> str:
     """What a kind of question is called."""
     return str(type(question).__struct_config__.tag)
+
+
+def kind_of(question: CohortQuestion) -> VariableKind:
+    """What a question of a protocol takes its variable for."""
+    return "category" if isinstance(question, CategoryQuestion) else "number"
+
+
+def _about(question: Asking) -> str | None:
+    """What the memory calls a question about people."""
+    if isinstance(question, ProtocolQuestion):
+        return f"protocol {question.protocol.title}"
+    if isinstance(question, CohortQuestion):
+        return f"{raw_name(question)} of {asked_about(question)}"
+    return None
+
+
+def blocks_name(blocks: Sequence[Grouping]) -> str:
+    """What the memory calls groupings that are crossed."""
+    return "blocks " + msgspec.json.encode(list(blocks)).decode()
 
 
 def _bytes(question: Asking) -> bytes:
@@ -224,7 +371,13 @@ def _names(question: Asking) -> set[str]:
     """Every name that the question itself uses; a refusal may repeat no other."""
     if not isinstance(question, CohortQuestion):
         return set()
-    used = {question.variable, *(question.groups or ())}
+    grouped_by = {grouping.name for grouping in question.blocks or ()}
+    return _columns(question) | grouped_by | set(question.groups or ())
+
+
+def _columns(question: CohortQuestion) -> set[str]:
+    """Every column that a question uses."""
+    used = {question.variable, *(grouping.column for grouping in question.blocks or ())}
     if question.by is not None:
         used.add(question.by)
     if isinstance(question, OutcomeQuestion):

@@ -13,7 +13,7 @@ from unpooled.center.questions.lattice import LatticeQuestion, LatticeTables
 from unpooled.center.questions.message import Aggregate, Message
 from unpooled.center.questions.moments import FollowUpQuestion, Moments, MomentsQuestion
 from unpooled.center.questions.powers import Powers, PowersQuestion
-from unpooled.center.questions.protocol import ProtocolQuestion
+from unpooled.center.questions.protocol import PartQuestion, ProtocolQuestion
 from unpooled.center.questions.ranks import GroupRanks, GroupRanksQuestion, Ranks, RanksQuestion
 from unpooled.center.questions.refusals import Refusal
 from unpooled.center.questions.sizes import Sizes, SizesQuestion
@@ -53,7 +53,7 @@ ANSWERS: dict[type[Message], type[Aggregate]] = {
 class ProtocolPart(Message, frozen=True):
     """One question of a protocol, and what the center says to it."""
 
-    question: AboutPeople
+    question: PartQuestion
     answer: "Answer"
 
     def __post_init__(self) -> None:

@@ -11,13 +11,16 @@ import msgspec
 
 from unpooled.center.questions.category import MOST_LEVELS, CategoryQuestion
 from unpooled.center.questions.lattice import LatticeQuestion
-from unpooled.center.questions.message import Code, CohortQuestion, Grouping, Message
+from unpooled.center.questions.message import Code, Grouping, Message
 from unpooled.center.questions.moments import MomentsQuestion
 from unpooled.center.questions.sizes import SizesQuestion
 from unpooled.center.questions.survival import SurvivalQuestion
 from unpooled.errors import InputError, MessageError, unknown
 
 Kind = Literal["number", "category"]
+PartQuestion = (
+    SizesQuestion | MomentsQuestion | LatticeQuestion | CategoryQuestion | SurvivalQuestion
+)
 
 
 class ProtocolVariable(Message, frozen=True):
@@ -100,12 +103,20 @@ class Protocol(Message, frozen=True):
 
     def families(self) -> Iterator[tuple[Grouping, ...]]:
         """Groupings that are crossed with each other, the most important first."""
-        main = tuple(grouping for grouping in self.groups if grouping.with_ is None)
-        if main or not self.groups:
+        groups = tuple(map(self._coded, self.groups))
+        main = tuple(grouping for grouping in groups if grouping.with_ is None)
+        if main or not groups:
             yield main
-        for side in self.groups:
+        for side in groups:
             if side.with_ is not None:
-                yield (*(g for g in self.groups if g.name in side.with_), side)
+                yield (*(g for g in groups if g.name in side.with_), side)
+
+    def _coded(self, grouping: Grouping) -> Grouping:
+        """The grouping with the missing codes of its column, as the variable declares them."""
+        variable = self.variables.get(grouping.column)
+        if variable is None or grouping.missing:
+            return grouping
+        return msgspec.structs.replace(grouping, missing=variable.missing)
 
 
 class ProtocolQuestion(Message, frozen=True, tag="protocol", tag_field="ask"):
@@ -114,9 +125,7 @@ class ProtocolQuestion(Message, frozen=True, tag="protocol", tag_field="ask"):
     protocol: Protocol
 
 
-def expand(
-    protocol: Protocol, kinds: Mapping[str, Kind] | None = None
-) -> tuple[CohortQuestion, ...]:
+def expand(protocol: Protocol, kinds: Mapping[str, Kind] | None = None) -> tuple[PartQuestion, ...]:
     """The questions that a protocol consists of, in the order in which they are judged.
 
     `kinds` says what the variables are whose kind the protocol leaves open; else they are numbers,
@@ -137,10 +146,16 @@ def expand(
 
 def _of_family(
     protocol: Protocol, blocks: tuple[Grouping, ...], kinds: Mapping[str, Kind]
-) -> Iterator[CohortQuestion]:
-    """How many people each block has; then each variable and each outcome by block."""
+) -> Iterator[PartQuestion]:
+    """How many people each block has; then each variable and each outcome by block.
+
+    An outcome's time is told by status and not once more on its own: a person has one value.
+    """
     yield SizesQuestion(variable=_counted_by(protocol, blocks), blocks=blocks)
+    times = {outcome.time for outcome in protocol.survival}
     for name, variable in protocol.variables.items():
+        if name in times:
+            continue
         kind = variable.kind or ("category" if variable.levels else kinds.get(name, "number"))
         if kind == "category":
             yield CategoryQuestion(

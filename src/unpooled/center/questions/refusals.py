@@ -30,6 +30,7 @@ class Reason(StrEnum):
     OWN_VARIABLE = "own-variable"
     APART = "apart"
     NO_LIMITS = "no-limits"
+    TOO_MANY_LEVELS = "too-many-levels"
     OUTSIDE_LIMITS = "outside-limits"
     OFF_RESOLUTION = "off-resolution"
     UNREADABLE_QUESTION = "unreadable-question"
@@ -97,6 +98,10 @@ RULES: dict[Reason, str] = {
     Reason.APART: (
         "under this condition the groups hardly overlap, so their ranks would tell of single "
         "people; a table can be asked for, or ranks without the condition"
+    ),
+    Reason.TOO_MANY_LEVELS: (
+        "more levels than a table has room for; the protocol can say which are meant (levels), or "
+        "cut a number into bands (cuts)"
     ),
     Reason.NO_LIMITS: "no natural limits are declared for the variable",
     Reason.OUTSIDE_LIMITS: "values lie outside the limits that are declared for the variable",
