@@ -111,10 +111,10 @@ def _thinned(
         return None
     found, first = dict(each), 0
     for group, (one,) in disclosures.items():
-        own = frozenset(part - first for part in lacking if 0 < part - first <= len(one.counts))
+        parts = frozenset(part - first for part in lacking if 0 < part - first <= len(one.counts))
         first += len(one.counts)
-        if own:
-            less = thinner(group)(found[group], own)
+        if parts:
+            less = thinner(group)(found[group], parts)
             if less is None:
                 return None
             found[group] = less
