@@ -202,11 +202,20 @@ class Gate:
     def release_again(
         self, question: ProtocolQuestion, payload: bytes, ticket: str | None
     ) -> Release:
-        """What a protocol was answered before, once more: it tells nothing new."""
+        """What a protocol was answered before, once more: it tells nothing new.
+
+        The steward may have changed their mind since.
+        """
         same = _bytes(question).decode(), payload.decode()
         if not any((entry.question, entry.answer) == same for entry in self.ledger):
             raise GateError("this did not leave before")
-        return self._recorded(question, decode_answer(payload), payload, None, ticket, None)
+        if self._approved(question, payload, ticket):
+            answer = decode_answer(payload)
+            released = self._recorded(question, answer, payload, None, ticket, None)
+        else:
+            released = self._refused(question, ticket)
+        self._settle(question, payload)
+        return released
 
     def _check_parts(self, question: ProtocolQuestion, parts: Sequence[Judged]) -> None:
         """The parts are the questions of the protocol, each judged beside those before it."""
