@@ -117,14 +117,15 @@ class ProtocolRun:
         if self.rows.size < self._policy.k:  # before anything is looked at
             raise RefusedQuestion(Reason.TOO_SMALL, limit=self._policy.k)
         blocks = self._blocks(question.blocks or (), draft)
-        self._check_columns(question)
-        rows = self._without(question.variable, question.missing)
+        self.check_columns(question)
+        rows = self.without(question.variable, question.missing)
         return Cohort(rows, question, self._declared(question), None, blocks)
 
     def _declared(self, question: CohortQuestion) -> Variable:
         return self.variables.get(question.variable, Variable())
 
-    def _check_columns(self, question: CohortQuestion) -> None:
+    def check_columns(self, question: CohortQuestion) -> None:
+        """Refuse columns that the center lacks or does not allow, and several rows of a person."""
         used = [question.variable]
         if isinstance(question, OutcomeQuestion):
             used.append(question.event)
@@ -202,8 +203,8 @@ class ProtocolRun:
     def _family(self, groupings: tuple[Grouping, ...], draft: Draft) -> Blocks:
         """Blocks as they were told before, or else as fine as the rule allows."""
         for grouping in groupings:
-            self._check_grouping(grouping)
-        levels = [self._levels(grouping) for grouping in groupings]
+            self.check_grouping(grouping)
+        levels = [self.levels(grouping) for grouping in groupings]
         name, closest = blocks_name(groupings), TooClose()
         for blocks in self._ways(groupings, levels):
             try:
@@ -236,7 +237,7 @@ class ProtocolRun:
             return None
         return {label: _members(label, levels, self.rows.size) for label in labels}
 
-    def _check_grouping(self, grouping: Grouping) -> None:
+    def check_grouping(self, grouping: Grouping) -> None:
         """Whether people may be grouped so here, as far as columns and policy say."""
         rows, policy, column = self.rows, self._policy, grouping.column
         self._check_column(column)
@@ -257,10 +258,10 @@ class ProtocolRun:
             if rows.source.repeats(policy.person, label):
                 raise RefusedQuestion(Reason.REPEATED_PERSON, grouping.name)
 
-    def _levels(self, grouping: Grouping) -> Levels:
+    def levels(self, grouping: Grouping) -> Levels:
         """The level of each person; who has none of those that are named has "other"."""
         found = column_levels(
-            self._without(grouping.column, grouping.missing),
+            self.without(grouping.column, grouping.missing),
             grouping.column,
             grouping.levels,
             grouping.cuts,
@@ -278,7 +279,7 @@ class ProtocolRun:
 
     # --- columns ----------------------------------------------------------------------------
 
-    def _without(self, column: str, codes: tuple[Code, ...]) -> Rows:
+    def without(self, column: str, codes: tuple[Code, ...]) -> Rows:
         """The rows with these values of a column missing."""
         if not codes or column not in self.rows.source.kinds:
             return self.rows
@@ -296,7 +297,7 @@ class ProtocolRun:
         if self.rows.size < self._policy.k:
             return {}
         return {
-            name: variable_kind(self._without(name, variable.missing), name)
+            name: variable_kind(self.without(name, variable.missing), name)
             for name, variable in self.protocol.variables.items()
             if variable.kind is None
             and variable.levels is None
