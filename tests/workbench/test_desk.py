@@ -26,6 +26,8 @@ from unpooled.apps.workbench.foundation.server import Address, Server
 from unpooled.center import Center
 from unpooled.center.questions import (
     Answer,
+    JointQuestion,
+    JointShares,
     LatticeQuestion,
     MomentsQuestion,
     Pair,
@@ -46,6 +48,7 @@ from unpooled.center.questions import (
     encode,
     expand,
 )
+from unpooled.center.questions.joint import JointPlan, Keeper
 from unpooled.center.questions.message import Grouping
 from unpooled.center.reviewers import make_reviewer, with_reviewer
 from unpooled.center.steward import HeldPayload, decide, decided, pending, read_reviews
@@ -349,6 +352,27 @@ def test_a_part_that_is_refused_and_what_a_protocol_shuts_out_are_said(haifa: Ha
         "fewer than 20 people",
     ):
         assert words in text, words
+
+
+def test_a_share_in_a_joint_center_says_who_counts_together_and_who_keeps(haifa: Haifa) -> None:
+    plan = JointPlan(k=10, groupings=(), parts=())
+    keepers = tuple(Keeper(name=who, public="ab" * 32) for who in ("Bern", "Porto", "Gent"))
+    members = ("Haifa", "Bern", "Lund")
+    question = JointQuestion(protocol=PROTOCOL, plan=plan, members=members, keepers=keepers)
+    said = Answer(k=10, aggregate=JointShares(sealed=(b"1" * 600, b"2" * 600, b"3" * 1600)))
+    held = put(haifa.folder, question, said)
+    steward = Browser(haifa.server.url)
+    steward.enter(haifa.server.link("steward"))
+    page = re.sub(r"<[^>]*>", "", steward.get(f"/held/{held.name}").text)
+    for words in (
+        "The share of this center in a joint center, for the study “CRP in sepsis”",
+        "together with those of Haifa, Bern, Lund",
+        "one for each of Bern, Porto, Gent",
+        "No number about people",
+        "1,600",
+        "Whether CRP tells patients from controls",
+    ):
+        assert words in page, words
 
 
 def test_a_large_protocol_is_read_part_by_part(haifa: Haifa) -> None:

@@ -216,8 +216,8 @@ class Center:
 
     def _may_join(self, k: int) -> bool:
         """Whether the center's people count in a joint center, where there is one."""
-        known = bool(self._gate.keepers) and self._policy.is_joint(self._rows.size, k)
-        return known and not self._gate.spoke_alone()
+        may_join = bool(self._gate.keepers) and self._policy.is_joint(self._rows.size, k)
+        return may_join and not self._gate.spoke_alone()
 
     def _share(self, question: JointQuestion, ticket: str | None) -> Release:
         """The center's people at the points of the plan, as shares."""

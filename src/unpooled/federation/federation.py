@@ -121,7 +121,7 @@ class Federation:
         centers
             Frames or paths by name; or paths alone, each center named after its file.
         k
-            Every released number speaks for at least this many people.
+            Every released number describes at least this many people.
         variables
             What is public about variables (see `Variable`).
         person, per_person
