@@ -405,7 +405,7 @@ def test_a_large_protocol_is_read_part_by_part(haifa: Haifa) -> None:
 
 
 @pytest.mark.browser
-def test_every_page_fits_screens_and_phones_and_none_asks_for_anything_outside(haifa: Haifa) -> None:
+def test_every_page_fits_screens_and_phones_and_asks_for_nothing_outside(haifa: Haifa) -> None:
     decide_now(haifa.center, haifa.folder, "approved", SIZES)
     lattice, study = haifa.held(
         LatticeQuestion(variable="crp", by="arm"), ProtocolQuestion(protocol=PROTOCOL)
