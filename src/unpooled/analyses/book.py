@@ -18,6 +18,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 import numpy as np
 
+from unpooled.analyses.ask_protocol import ProtocolReplies
 from unpooled.analyses.blocks import (
     NOBODYS,
     Meaning,
@@ -203,8 +204,8 @@ class Book:
     ----------
     protocol
         The plan that was asked.
-    missing
-        The centers that were asked and are not in the book, with what they refused.
+    members
+        The centers whose people count in a joint center, which stands among `centers`.
     """
 
     def __init__(
@@ -213,15 +214,19 @@ class Book:
         received: Iterable[Received],
         refused: Iterable[tuple[str, Refusal]] = (),
         centers: Sequence[str] | None = None,
+        members: Sequence[str] = (),
     ) -> None:
         self.protocol = protocol
-        question = ProtocolQuestion(protocol=protocol)
+        self.members = tuple(members)
+        self._joint = False
         self._pages: dict[str, Page] = {}
         self._shelves: dict[tuple[str, tuple[str, ...]], Shelf] = {}
         self._refused = list(refused)
         for release in received:
-            if release.question != question:
+            question = release.question
+            if not isinstance(question, ProtocolQuestion) or question.protocol != protocol:
                 raise InputError(f"{release.center} answered another protocol: it stays beside it")
+            self._joint |= question.joint
             try:
                 page = Page(release.center, release.payload)
             except MessageError:
@@ -233,6 +238,12 @@ class Book:
         every = centers or dict.fromkeys((*self._pages, *(c for c, _ in self._refused)))
         self.asked = tuple(every)
 
+    @classmethod
+    def of(cls, replies: ProtocolReplies) -> "Book":
+        """The book of what came back for a protocol."""
+        about = replies.received, replies.refusals, replies.centers, replies.members
+        return cls(replies.protocol, *about)
+
     # --- what it is -------------------------------------------------------------------------
 
     @property
@@ -243,19 +254,20 @@ class Book:
     @property
     def missing(self) -> tuple[str, ...]:
         """The centers that were asked and are not in it."""
-        return tuple(center for center in self.asked if center not in self._pages)
+        there = {*self._pages, *self.members}
+        return tuple(center for center in self.asked if center not in there)
 
     @property
     def refusals(self) -> tuple[CenterRefusal, ...]:
         """Why they are not."""
         return center_refusals(
-            (center, refusal) for center, refusal in self._refused if center not in self._pages
+            (center, refusal) for center, refusal in self._refused if center in self.missing
         )
 
     @property
     def releases(self) -> Releases:
         """The very bytes that left the centers."""
-        question = ProtocolQuestion(protocol=self.protocol)
+        question = ProtocolQuestion(protocol=self.protocol, joint=self._joint)
         return Releases(
             tuple(Received(page.center, question, page.payload) for page in self._pages.values())
         )
@@ -294,7 +306,9 @@ class Book:
             raise InputError(f"both books have {', '.join(twice)}, and say something else of it")
         received = {r.center: r for r in (*self.releases, *other.releases)}.values()
         asked = tuple(dict.fromkeys((*self.asked, *other.asked)))
-        return Book(self.protocol, received, [*self._refused, *other._refused], asked)
+        members = tuple(dict.fromkeys((*self.members, *other.members)))
+        refused = [*self._refused, *other._refused]
+        return Book(self.protocol, received, refused, asked, members)
 
     def __repr__(self) -> str:
         return str(self)
@@ -307,6 +321,8 @@ class Book:
             people = self._people(page)
             shown = "" if people is None else f", {people:,} people"
             lines.append(f"  {page.center}: {told} of {len(parts)} parts{shown}, K = {page.k}")
+        if self.members:
+            lines.append(f"  in the joint center: {', '.join(self.members)}")
         lines += [f"  {center}: not in the book" for center in self.missing]
         names = [grouping.name for grouping in self.protocol.groups]
         lines.append(f"variables: {', '.join(self.variables) or 'none'}")
@@ -334,6 +350,8 @@ class Book:
             version=version("unpooled"),
             protocol=self.protocol,
             asked=self.asked,
+            members=self.members,
+            joint=self._joint,
             pages=tuple(
                 _PageFile(
                     center=page.center,
@@ -376,9 +394,9 @@ class Book:
                 raise InputError(f"{name} is damaged: what {page.center} said was changed")
         if hashlib.sha256(body).hexdigest().encode() != digest:
             raise InputError(f"{name} is damaged: it was changed after it was written")
-        question = ProtocolQuestion(protocol=content.protocol)
+        question = ProtocolQuestion(protocol=content.protocol, joint=content.joint)
         received = [Received(p.center, question, p.payload.encode()) for p in content.pages]
-        book = cls(content.protocol, received, content.refused, content.asked)
+        book = cls(content.protocol, received, content.refused, content.asked, content.members)
         unread = [page.center for page in content.pages if page.center not in book.centers]
         if unread:
             raise InputError(
@@ -1150,6 +1168,8 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str
     protocol: Protocol
     asked: tuple[str, ...]
+    members: tuple[str, ...]
+    joint: bool
     pages: tuple[_PageFile, ...]
     refused: tuple[tuple[str, Refusal], ...]
 

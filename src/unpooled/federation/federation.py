@@ -9,7 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
-from unpooled.analyses.ask_protocol import ask_protocol
+from unpooled.analyses.ask_protocol import ProtocolReplies, ask_protocol
 from unpooled.analyses.book import Book
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
@@ -34,8 +34,9 @@ from unpooled.analyses.table import run_table
 from unpooled.center.data.sources import open_source
 from unpooled.center.data.variables import Codebook, Variable, check_codebook
 from unpooled.center.policy import PerPerson, Policy
-from unpooled.center.questions import Limits
+from unpooled.center.questions import Limits, Protocol
 from unpooled.errors import InputError
+from unpooled.federation.joint.run import Keepers, ask_with_joint
 from unpooled.federation.local import name_by_file, open_link
 from unpooled.maths.ranks.mann_whitney import Alternative
 from unpooled.results.catalogue import CatalogueResult
@@ -91,7 +92,9 @@ class Federation:
         seed: int | None = None,
         policy: Policy | None = None,
         on_missing: OnMissing = "exclude",
+        keepers: Keepers | None = None,
     ) -> None:
+        self._keepers = keepers
         self._coordinator = Coordinator(link, stop_at_missing if on_missing == "stop" else None)
         self._policy = policy
         self._variables = check_codebook(variables)
@@ -110,6 +113,7 @@ class Federation:
         policy: Policy | None = None,
         ledger: str | Path | None = None,
         seed: int | None = None,
+        joint: bool = False,
     ) -> "Federation":
         """A federation in this process, every center behind its own gate.
 
@@ -118,7 +122,7 @@ class Federation:
         centers
             Frames or paths by name; or paths alone, each center named after its file.
         k
-            Every released number speaks for at least this many people.
+            Every released number describes at least this many people.
         variables
             What is public about variables (see `Variable`).
         person, per_person
@@ -130,11 +134,15 @@ class Federation:
             A folder for each center's ledger and key; in memory without it.
         seed
             Makes the boundaries the same every time, for demonstrations and tests.
+        joint
+            Whether centers that are too small to tell a protocol's blocks alone (by their policy's
+            `joint`) count in a joint center, for protocols.
         """
         data = dict(centers) if isinstance(centers, Mapping) else name_by_file(centers)
         sources = {name: open_source(rows) for name, rows in data.items()}
         chosen = _policy(policy, k, person, per_person)
-        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
+        link = open_link(sources, chosen, variables, ledger, seed, joint=joint)
+        return cls(link, variables, seed, chosen, keepers=link.keepers)
 
     @classmethod
     def split(
@@ -149,6 +157,7 @@ class Federation:
         policy: Policy | None = None,
         ledger: str | Path | None = None,
         seed: int | None = None,
+        joint: bool = False,
     ) -> "Federation":
         """A federation from one frame or file with a column that names the center.
 
@@ -156,7 +165,8 @@ class Federation:
         """
         sources = open_source(data).split(center)
         chosen = _policy(policy, k, person, per_person)
-        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
+        link = open_link(sources, chosen, variables, ledger, seed, joint=joint)
+        return cls(link, variables, seed, chosen, keepers=link.keepers)
 
     @classmethod
     def connect(
@@ -210,6 +220,17 @@ class Federation:
     def releases(self) -> Releases:
         """All that has left the centers so far."""
         return Releases(tuple(self._coordinator.received))
+
+    def _ask_protocol(
+        self,
+        conversation: Conversation,
+        protocol: Protocol,
+        centers: Sequence[str] | None = None,
+    ) -> ProtocolReplies:
+        """What all centers say to a protocol, and the joint center, where there is one."""
+        if self._keepers is None:
+            return ask_protocol(conversation, protocol, centers)
+        return ask_with_joint(conversation, protocol, self._keepers, self._variables, centers)
 
     def catalogue(self) -> CatalogueResult:
         """Which variables there are, of which kind, and at which centers."""
@@ -497,11 +518,12 @@ class Federation:
             )
         centers = self.centers
         if into is not None:
-            centers = tuple(center for center in centers if center not in into.centers)
+            counted = {*into.centers, *into.members}
+            centers = tuple(center for center in centers if center not in counted)
             if not centers:
                 return into
-        replies = ask_protocol(self._coordinator.converse(), plan, centers)
-        book = Book(plan, replies.received, replies.refusals, replies.centers)
+        replies = self._ask_protocol(self._coordinator.converse(), plan, centers)
+        book = Book.of(replies)
         return book if into is None else into.merged_with(book)
 
     def draft_protocol(self, title: str = "A study") -> str:
