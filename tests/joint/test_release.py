@@ -230,7 +230,7 @@ def test_keepers_that_a_center_does_not_know_get_no_shares() -> None:
 
 
 def test_a_repeated_seal_is_the_same_bytes_and_a_new_one_is_not() -> None:
-    """A center's secret draws the key of a seal, so that the same shares leave as the same bytes."""
+    """A center's secret draws the key of a seal: the same shares leave as the same bytes."""
     key, again = SealKey(bytes(32)), bytes(range(1, 33))
     sealed = [seal(key.public, b"shares", b"for", again) for _ in range(2)]
     assert sealed[0] == sealed[1]
