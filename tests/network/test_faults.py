@@ -206,7 +206,7 @@ def test_an_analysis_goes_on_as_if_a_center_that_goes_missing_in_it_had_never_be
     assert len(late) == 1
     without = Federation.local(
         {name: trio.kit(name) / "data.csv" for name in ("Haifa", "Bern")},
-        policy=Policy(paper_iteration=True),
+        policy=Policy(ad_hoc="free", paper_iteration=True),
     )
     assert [(r.center, r.reason) for r in result.refusals] == [("Porto", Reason.NO_ANSWER)]
     expected = ROUNDS[last](without).to_dict()

@@ -159,6 +159,12 @@ class Draft:
             return draft
         return replace(draft, sets=(*draft.sets, chosen))
 
+    def gathered(self, answer: int) -> "Draft":
+        """The same in fewer disclosures, once an answer is whole."""
+        words = self.words.gathered(answer)
+        lists = {v: one.gathered(answer) for v, one in self.variables.items()}
+        return replace(self, words=words, variables=lists, new=(), new_crowds={})
+
     def fresh(self) -> "Draft":
         """As if nothing had been told."""
         return Draft(self.size, Told.nothing(self.size, self.words.k))
@@ -304,7 +310,7 @@ class Memory:
         if against is not None:
             self.against[number] = against
         if draft is not None:
-            self.state = replace(draft, new=(), new_crowds={})
+            self.state = draft.gathered(number)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -463,7 +469,7 @@ def _again(before: Draft, line: Line) -> Draft:
         draft = draft.tell(again, line.number, _no_values, judged=False)
     sets = tuple(ToldSet(s.key, frozenset(s.words), _bytes(s.people), s.nearest) for s in line.sets)
     rows = {**draft.rows, **{v: frozenset(w) for v, w in line.rows.items()}}
-    return replace(draft, sets=(*draft.sets, *sets), rows=rows, new=(), new_crowds={})
+    return replace(draft, sets=(*draft.sets, *sets), rows=rows).gathered(line.number)
 
 
 def _narrow(part: Places) -> bytes:
