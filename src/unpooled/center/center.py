@@ -416,7 +416,7 @@ class Center:
             raise RefusedQuestion(Reason.BUDGET, limit=most)
 
     def _count(self, released: Release) -> None:
-        """Count an answer that refuses something."""
+        """Count an answer that refuses something, or hints at the people of earlier ones."""
         today, (day, refused) = _today(), self._refused
         before = refused if day == today else 0
         self._refused = (today, before + _refuses(released.payload))
@@ -430,8 +430,12 @@ class Center:
 
 
 def _refuses(payload: bytes) -> bool:
-    """Whether an answer refuses anything, be it one group, for a reason that may tell something."""
-    return any(refusal.reason not in _UNCOUNTED for refusal in decode_answer(payload).refusals)
+    """Whether an answer says more than its numbers do: it refuses something, be it one group, for
+    a reason that may tell something; it is of an earlier set's people, or it shuts others out.
+    """
+    answer = decode_answer(payload)
+    hints = answer.nearest or answer.shuts_out
+    return bool(hints) or any(refusal.reason not in _UNCOUNTED for refusal in answer.refusals)
 
 
 def _today() -> str:

@@ -1,13 +1,14 @@
 """How a result came about: who was asked, under which K, and all that left for it."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from unpooled.center.data.variables import Codebook
 from unpooled.center.policy import Policy
 from unpooled.center.questions import EVERYBODY, decode_answer
 from unpooled.errors import MessageError
-from unpooled.results.releases import Releases
+from unpooled.results.releases import Releases, shut_out
 from unpooled.results.report.text import people_text
 
 
@@ -63,7 +64,11 @@ class Record:
 
     @property
     def notes(self) -> list[str]:
-        """Where people differ by too few from others to be answered apart, a line a center.
+        """What goes on beside the numbers, a line a center.
+
+        People who differ by too few from others to be answered apart, people who are left out,
+        and what can no more be asked.
+
 
         Examples
         --------
@@ -75,12 +80,25 @@ class Record:
             groups.setdefault((near.center, near.k), []).append(near.group)
         told = [merged.note for merged in self.merged]
         told += [f"{center} is not in the book" for center in self.without]
+        told += [
+            f"{center}: after this, nothing new can be asked of {' and '.join(names)} there"
+            for center, names in self._shut_out().items()
+        ]
         return told + [
             f"{', '.join([center, *(group for group in named if group != EVERYBODY)])}: the "
             "condition differs from everybody, or from an earlier question, by fewer than "
             f"{k} people; the answer is that without the difference"
             for (center, k), named in groups.items()
         ]
+
+    def _shut_out(self) -> dict[str, list[str]]:
+        """Center → groupings, or everybody, of which it can tell no more after this result."""
+        names: dict[str, list[str]] = {}
+        for release in self.releases:
+            with suppress(MessageError):
+                for name in shut_out(decode_answer(release.payload)):
+                    names.setdefault(release.center, []).append(name)
+        return {center: list(dict.fromkeys(some)) for center, some in names.items()}
 
     def unit(self, value: str) -> str:
         """The unit in brackets, where one is declared, else nothing."""
