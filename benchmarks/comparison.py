@@ -27,7 +27,7 @@ from unpooled.maths.ranks.mann_whitney import (
 )
 from unpooled.maths.ranks.shift import shift
 from unpooled.maths.tables.binning import Rule, cut, place_boundaries
-from unpooled.maths.tables.joining import join, reallocate
+from unpooled.maths.tables.chain import join, reallocate
 from unpooled.maths.tables.table import Table
 
 CENTERS, PEOPLE, SEED, K = 10, 1_500, 1, 10

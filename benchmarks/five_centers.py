@@ -12,7 +12,7 @@ from unpooled.center.keyed_boundaries import keyed_weight
 from unpooled.center.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.tables.binning import Rule, Weight, cut, place_boundaries
-from unpooled.maths.tables.joining import join, reallocate
+from unpooled.maths.tables.chain import join, reallocate
 from unpooled.maths.tables.table import Table
 
 NAMES = ("A", "B", "C", "D", "E")

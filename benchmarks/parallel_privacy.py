@@ -18,7 +18,7 @@ from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.density.placing import place
 from unpooled.maths.density.smoothing import middles
-from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable
 from unpooled_study.families import Random

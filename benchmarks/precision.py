@@ -20,7 +20,7 @@ from scipy.special import ndtri_exp
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.distribution import smooth
 from unpooled.maths.density.placing import place
-from unpooled.maths.lattice.cell_moments import told
+from unpooled.maths.lattice.cells import cell_moments
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.moments import MeanSD, pool, welch
@@ -135,7 +135,7 @@ def _tables(groups: Sequence[FloatArray], lattice: Lattice) -> tuple[Tables, Tab
         table = lattice_table(values, lattice, 10, _evenly)
         scale, ends = lattice.open_scale(table.edges), np.cumsum(table.counts).tolist()
         cells = [values[a:b] for a, b in pairwise([0, *ends])]
-        moments = np.array([told(cell, scale.at(i), 10) for i, cell in enumerate(cells)])
+        moments = np.array([cell_moments(cell, scale.at(i), 10) for i, cell in enumerate(cells)])
         rounded.append(table)
         exact.append(replace(table, means=moments[:, 0], sds=moments[:, 1]))
     return exact, rounded

@@ -13,7 +13,7 @@ from unpooled.errors import InputError, RefusedError
 from unpooled.maths.ranks.mann_whitney import table_test
 from unpooled.maths.tables.binning import Rule, cut
 from unpooled.results.many_variables import ManyComparisons
-from unpooled.results.selection_bias import BIASED
+from unpooled.results.refusals import BIASED
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 

@@ -15,8 +15,8 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.results.compare import CompareResult
 from unpooled.results.distribution import DistributionResult
 from unpooled.results.quantiles import QuantilesResult
+from unpooled.results.refusals import BIASED, LEFT_OUT
 from unpooled.results.report.parts import parts_html
-from unpooled.results.selection_bias import BIASED, LEFT_OUT
 
 
 def rows(seed: int = 1, n: int = 1200, shift: float = 0.3, center: float = 0.0) -> pl.DataFrame:

@@ -249,3 +249,29 @@ def test_names_from_the_data_are_escaped(tmp_path: Path) -> None:
     assert "<b>x" not in markup
     assert "<i>A" not in markup
     assert "<b>x" not in result._repr_html_()
+
+
+def test_a_report_says_the_answer_first_and_the_policy_last(tmp_path: Path) -> None:
+    fed = Federation.local(write_hospitals(tmp_path), variables=VARIABLES, seed=7)
+    result = fed.compare("crp", by="arm")
+    markup = result.report(tmp_path / "r.html").read_text()
+    order = ["crp is higher in patient", "<svg", "<table", "What to know", "What was asked"]
+    order += ["Everything that left", "Versions", "Their policy"]
+    places = [markup.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_a_report_can_be_a_word_document(tmp_path: Path) -> None:
+    import docx
+
+    fed = Federation.local(write_hospitals(tmp_path), variables=VARIABLES, seed=7)
+    result = fed.compare("crp", by="arm")
+    whole = docx.Document(str(result.report(tmp_path / "r.docx")))
+    texts = [paragraph.text for paragraph in whole.paragraphs]
+    assert result.answer in texts
+    assert [cell.text for cell in whole.tables[1].rows[0].cells][:3] == [
+        "center",
+        "control",
+        "patient",
+    ]
+    assert len(whole.inline_shapes) == 1

@@ -14,6 +14,7 @@ from unpooled.errors import InputError
 from unpooled.results.quantiles import DEFAULT_P
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+_OTHERS = {"catalogue", "for_another", "draft_protocol", "check", "run"}
 every = pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 
 
@@ -63,7 +64,7 @@ def test_every_public_question_of_a_federation_is_declared() -> None:
         for name, method in vars(Federation).items()
         if not name.startswith("_") and inspect.isfunction(method) and name != "close"
     }
-    assert asked == {analysis.name for analysis in ANALYSES}
+    assert asked - _OTHERS == {analysis.name for analysis in ANALYSES}
 
 
 def test_the_declared_methods_are_those_that_there_are() -> None:

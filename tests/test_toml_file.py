@@ -37,7 +37,12 @@ horizon = 60
     [
         ("cuts = [65]", "cuts = [65, 60]", 6, "must rise, got 65, 60"),
         ("cuts", "cutz", 9, "'cutz' in [groups]. Hint: did you mean 'cuts'?"),
-        ('with = ["arm"]', 'with = ["arn"]', 13, "'arn', which is no other grouping"),
+        (
+            'with = ["arm"]',
+            'with = ["arn"]',
+            13,
+            "no other grouping 'arn'. Hint: did you mean 'arm'?",
+        ),
         ("resolution = 0.1", 'resolution = "a"', 15, "variables.crp.resolution"),
         ("missing = [0]", "missing = 0", 17, "variables.chol.missing"),
         ("horizon = 60", "", 18, "missing required field `horizon`"),

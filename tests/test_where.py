@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from unpooled.center.data import where
 from unpooled.center.data.where import (
+    OPERATORS,
     And,
     Column,
     Comparison,
@@ -28,7 +29,6 @@ from unpooled.center.data.where import (
     parse,
     to_sql,
 )
-from unpooled.center.data.where_tokens import OPERATORS
 from unpooled.errors import InputError, WhereError
 
 Truth = bool | None  # None is unknown

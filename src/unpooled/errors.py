@@ -91,7 +91,7 @@ class RefusedError(UnpooledError):
         super().__init__(message)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str]) -> str | None:
     """The known name that looks most like it; None where none does.
 
     Examples
@@ -101,12 +101,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """
     from difflib import get_close_matches
 
-    alike = {other.lower(): other for other in known}
-    found = get_close_matches(name.lower(), alike, n=1)
-    return alike[found[0]] if found else None
+    alike = {other.lower(): other for other in names}
+    close = get_close_matches(name.lower(), alike, n=1)
+    return alike[close[0]] if close else None
 
 
-def unknown(what: str, name: str, known: Iterable[str], where: str = "") -> str:
+def unknown(what: str, name: str, others: Iterable[str], where: str = "") -> str:
     """Says that there is no such name, and which one was meant, or which there are.
 
     Examples
@@ -116,7 +116,7 @@ def unknown(what: str, name: str, known: Iterable[str], where: str = "") -> str:
     >>> unknown("setting", "colour", ["unit", "lower"])
     "there is no setting 'colour'. There are: unit, lower"
     """
-    names = list(known)
+    names = list(others)
     meant = nearest(name, names)
     hint = f"There are: {', '.join(names)}" if meant is None else f"Hint: did you mean {meant!r}?"
     return f"there is no {what} {name!r}{where}. {hint}"

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -28,10 +28,14 @@ def read_tables(path: str | Path) -> dict[str, Any]:
     return _parsed(path, _text(path))
 
 
-def read_toml(path: str | Path, kind: type[T]) -> T:
+Prepare = Callable[[dict[str, Any]], dict[str, Any]]
+"""Changes how values are written, never where they stand."""
+
+
+def read_toml(path: str | Path, kind: type[T], prepare: Prepare = dict) -> T:
     """A TOML file as a struct; what is wrong is said with its line."""
     text = _text(path)
-    tables = _parsed(path, text)
+    tables = prepare(_parsed(path, text))
     try:
         return _converted(tables, kind)
     except _SettingError as wrong:
@@ -89,7 +93,7 @@ def _converted(table: object, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         place = _place(str(error), table, kind)
         rule = str(error).rpartition(" - at `$")[0] if place else str(error)
-        named = place and rule.startswith(("Expected", "Object"))
+        named = place and rule.startswith(("Expected", "Object", "Invalid value"))
         name = ".".join(map(str, place))
         raise _SettingError(f"{name}: {rule}" if named else rule, place) from error
 
@@ -108,6 +112,8 @@ def _check_names(value: object, kind: Any, place: Place = ()) -> None:
     elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
         for name, inner in value.items():
+            if name == kind.__struct_config__.tag_field:
+                continue
             if name not in fields:
                 names = ".".join(str(step) for step in place if isinstance(step, str))
                 where = f" in [{names}]" if place else ""
@@ -115,7 +121,16 @@ def _check_names(value: object, kind: Any, place: Place = ()) -> None:
             _check_names(inner, fields[name], (*place, name))
     else:
         for part in get_args(kind):  # as of Postgres | None
-            _check_names(value, part, place)
+            if not _is_of_another_tag(value, part):
+                _check_names(value, part, place)
+
+
+def _is_of_another_tag(value: Mapping[str, object], kind: Any) -> bool:
+    """Whether a table says by its tag that it is another struct of a union."""
+    config = getattr(kind, "__struct_config__", None)
+    return (
+        config is not None and config.tag is not None and value.get(config.tag_field) != config.tag
+    )
 
 
 def _place(error: str, table: object, kind: type[msgspec.Struct]) -> Place:
@@ -124,10 +139,10 @@ def _place(error: str, table: object, kind: type[msgspec.Struct]) -> Place:
     steps: list[str | int] = []
     for name, number, any_name in _STEP.findall(path if given else ""):
         if any_name:
-            found = _wrong_entry(table, kind, steps)
-            if found is None:
+            entry = _wrong_entry(table, kind, steps)
+            if entry is None:
                 break
-            steps.append(found)
+            steps.append(entry)
         else:
             steps.append(int(number) if number else name)
     return tuple(steps)
@@ -157,28 +172,28 @@ def line_of(text: str, place: Place) -> int | None:
     >>> line_of(text, ("groups", 0, "name")), line_of(text, ("groups", 0)), line_of(text, ("k",))
     (3, 2, None)
     """
-    best, found = 0, None
-    for number, own in _places(text):
-        if own == place[: len(own)] and len(own) > best:
-            best, found = len(own), number
-    return found
+    best, line = 0, None
+    for number, here in _places(text):
+        if here == place[: len(here)] and len(here) > best:
+            best, line = len(here), number
+    return line
 
 
 def _places(text: str) -> list[tuple[int, Place]]:
     """The place that each line of a TOML text sets or opens."""
     table: Place = ()
     opened: dict[Place, int] = {}
-    found: list[tuple[int, Place]] = []
+    places: list[tuple[int, Place]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.match(line):
             table = _within(_words(header[2]), opened)
             if header[1] == "[[":
                 opened[table] = opened.get(table, -1) + 1
                 table = (*table, opened[table])
-            found.append((number, table))
+            places.append((number, table))
         elif setting := _SETTING.match(line):
-            found.append((number, (*table, *_words(setting[1]))))
-    return found
+            places.append((number, (*table, *_words(setting[1]))))
+    return places
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -52,5 +52,5 @@ def range_text(values: Iterable[float], digits: int = 3) -> str:
     >>> range_text([0.25, 1.0, 0.5], 2)
     '0.25 to 1.00'
     """
-    found = list(values)
-    return f"{min(found):.{digits}f} to {max(found):.{digits}f}"
+    figures = list(values)
+    return f"{min(figures):.{digits}f} to {max(figures):.{digits}f}"

@@ -103,11 +103,11 @@ def read_test_config(path: Path) -> TestConfig:
     return config
 
 
-def check_methods(asked: tuple[str, ...], known: Collection[str]) -> None:
+def check_methods(asked: tuple[str, ...], names: Collection[str]) -> None:
     """Raise where a method is not known, or none is asked for."""
     for name in asked or ("none",):
-        if name not in known:
-            raise InputError(f"methods must be among {', '.join(known)}, got {name!r}")
+        if name not in names:
+            raise InputError(f"methods must be among {', '.join(names)}, got {name!r}")
 
 
 Config = TypeVar("Config", QuantileConfig, TestConfig)

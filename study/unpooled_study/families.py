@@ -213,8 +213,8 @@ def label(family: AnyFamily) -> str:
     'rounded(of normal(mean 0, sd 10), step 5)'
     """
     fields = (field.name for field in msgspec.structs.fields(family))
-    told = ", ".join(f"{field} {_told(getattr(family, field))}" for field in fields)
-    return f"{type(family).__struct_config__.tag}({told})"
+    settings = ", ".join(f"{field} {_told(getattr(family, field))}" for field in fields)
+    return f"{type(family).__struct_config__.tag}({settings})"
 
 
 def _told(value: object) -> str:

@@ -184,9 +184,11 @@ def _box(values: FloatArray, method: str) -> dict[str, Any]:
 def _colour(methods: Sequence[str]) -> "altair.Color":
     import altair as alt
 
-    known = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate((*PAPER_TESTS, *QUANTILES))}
+    all_colours = {
+        name: COLOURS[i % len(COLOURS)] for i, name in enumerate((*PAPER_TESTS, *QUANTILES))
+    }
     names = [PAPER_NAMES[method] for method in methods]
-    colours = alt.Scale(domain=names, range=[known[method] for method in methods])
+    colours = alt.Scale(domain=names, range=[all_colours[method] for method in methods])
     return alt.Color("method:N", title=None, sort=names, scale=colours)
 
 

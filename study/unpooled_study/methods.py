@@ -5,13 +5,20 @@ several methods share, and answers with the public maths: no statistic is comput
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.density.distribution import smooth
+from unpooled.maths.density.placing import Placed, place
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.moments import SD_NEEDS, Rare, telling_values
 from unpooled.maths.quantiles import quantile, yeo_johnson
+from unpooled.maths.ranks.cross_center import cross_center
 from unpooled.maths.ranks.mann_whitney import (
     Alternative,
     RankStatistics,
@@ -23,8 +30,7 @@ from unpooled.maths.ranks.mann_whitney import (
     weighted_test,
 )
 from unpooled.maths.tables.binning import Rule, Weight, cut, place_boundaries
-from unpooled.maths.tables.chain import Chain
-from unpooled.maths.tables.joining import join
+from unpooled.maths.tables.chain import Chain, join
 from unpooled.maths.tables.table import Table
 from unpooled.maths.tables.test_counts import Alike, alike
 from unpooled_study.families import Random
@@ -48,12 +54,16 @@ def grow(centers: Sequence[Center], rule: Rule, weight: Weight) -> Chain:
     array([[14., 14., 14.]])
     """
     groups = NAMES[: len(centers[0])]
-    told = [
-        {group: values for group, values in zip(groups, own, strict=True) if len(values) >= rule.k}
-        for own in centers
+    large = [
+        {
+            group: values
+            for group, values in zip(groups, center, strict=True)
+            if len(values) >= rule.k
+        }
+        for center in centers
     ]
     chain = Chain(groups)
-    for people in sorted(filter(None, told), key=lambda own: -sum(map(len, own.values()))):
+    for people in sorted(filter(None, large), key=lambda center: -sum(map(len, center.values()))):
         values = list(people.values())
         if chain.table is None:
             cuts = cut(values, rule)
@@ -85,10 +95,10 @@ class Federated:
         fewest = min(len(center[0]) for center in self.everybody)
         if not self._tied and fewest >= people_for_powers(self.rule.k, powers):
             return self.pooled[0]  # nobody refuses
-        told = [c for c in self.everybody if _tells_powers(c[0], self.rule.k, powers)]
-        if not told:
+        telling = [c for c in self.everybody if _tells_powers(c[0], self.rule.k, powers)]
+        if not telling:
             raise NoAnswer(f"no center has the people for {powers} powers")
-        return _pool(told)[0]
+        return _pool(telling)[0]
 
     @property
     def statistics(self) -> list[RankStatistics]:
@@ -130,6 +140,40 @@ class Federated:
             raise NoAnswer("no center has enough people in a group")
         return table
 
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The public one of a variable that nobody declared, with about this spread."""
+        return public_lattice(scale=float(np.concatenate(self.pooled).std()))
+
+    @cached_property
+    def lattice_tables(self) -> list[dict[int, LatticeTable]]:
+        """The parallel method's tables, group by group; a center needs two cells of K people."""
+        draws = keyed_draws(self._random.bytes(32), "v")
+        k = self.rule.k
+        return [
+            {
+                number: table
+                for number, center in enumerate(self.everybody)
+                if len(center[group]) >= 2 * k
+                and self.says_where(
+                    table := lattice_table(center[group], self.lattice, k, draws, "tails")
+                )
+            }
+            for group in range(len(self.everybody[0]))
+        ]
+
+    def says_where(self, table: LatticeTable) -> bool:
+        """Whether it says where its people are; one or two open cells without means do not."""
+        return len(table.counts) > 2 or not np.isnan(table.means).any()
+
+    def placed(self, group: int) -> Placed:
+        """The pseudo-people of a group, by center."""
+        tables = self.lattice_tables[group]
+        if not tables:
+            raise NoAnswer("no center has people enough for a table")
+        placed = place(list(tables.values()), self.lattice)
+        return replace(placed, centers=np.array(list(tables))[placed.centers])
+
     def alike(self) -> Alike:
         """The counts that `compare` tests."""
         return alike(self.chain.pools, self.table, self.table.groups)
@@ -169,28 +213,28 @@ def _tells_powers(values: FloatArray, k: int, powers: int) -> bool:
 
 
 def _pool(centers: Sequence[Center]) -> list[FloatArray]:
-    groups = [np.concatenate(own) for own in zip(*centers, strict=True)]
+    groups = [np.concatenate(parts) for parts in zip(*centers, strict=True)]
     for values in groups:
         values.sort(kind="stable")  # merges what the centers have sorted
     return groups
 
 
 def _ranks_by_row(groups: Iterable[Sequence[FloatArray]]) -> list[RankStatistics]:
-    x, y = (np.array(own) for own in groups)
+    x, y = (np.array(group) for group in groups)
     return rank_statistics_by_row(x, y)
 
 
 def take_statistics(federations: Sequence[Federated]) -> None:
     """Work out `ranks` and `combined` of federations of the same sizes, all at once."""
-    said = [
+    ranks = [
         _ranks_by_row(zip(*people, strict=True))
         for people in zip(*(one.paired for one in federations), strict=True)
     ]
     pooled = zip(*(one.pooled for one in federations), strict=True)
     combined = _ranks_by_row(pooled)
     for i, one in enumerate(federations):
-        told = zip(said, one.paired, strict=True)
-        one.ranks = [rows[i] for rows, center in told if not one.takes_few_values(center)]
+        by_center = zip(ranks, one.paired, strict=True)
+        one.ranks = [rows[i] for rows, center in by_center if not one.takes_few_values(center)]
         one.combined = combined[i]
 
 
@@ -257,6 +301,24 @@ def _weighted(people: Federated, alternative: Alternative) -> float:
     return weighted_test(people.statistics, alternative).log_p
 
 
+@test_method("parallel")
+def _parallel(people: Federated, alternative: Alternative) -> float:
+    ranks: list[RankStatistics | None] = []
+    for number, center in enumerate(people.everybody):
+        both = all(number in tables for tables in people.lattice_tables)
+        may = both and not people.takes_few_values(center)
+        ranks.append(rank_statistics(center[0], center[1]) if may else None)
+    return cross_center(people.placed(0), people.placed(1), ranks).test(alternative).log_p
+
+
+@quantile_method("parallel")
+def _parallel_quantiles(people: Federated, p: FloatArray) -> FloatArray:
+    tables = list(people.lattice_tables[0].values())
+    if not tables:
+        raise NoAnswer("no center has people enough for a table")
+    return smooth(tables, people.lattice).quantile(p)
+
+
 @quantile_method("sample")
 def _sample(people: Federated, p: FloatArray) -> FloatArray:
     return np.quantile(people.pooled[0], p)
@@ -269,8 +331,8 @@ def _loss(people: Federated, p: FloatArray) -> FloatArray:
     def evaluate(q: FloatArray, at: FloatArray) -> quantile.PinballLoss:
         return quantile.pinball(values, q, at)
 
-    found = [quantile.minimise_loss(evaluate, one, *_around(values, one)) for one in p.tolist()]
-    return np.concatenate([result.estimate for result in found])
+    estimates = [quantile.minimise_loss(evaluate, one, *_around(values, one)) for one in p.tolist()]
+    return np.concatenate([result.estimate for result in estimates])
 
 
 def _around(values: FloatArray, p: float) -> tuple[float, float]:

@@ -90,14 +90,14 @@ def run_quantiles(config: QuantileConfig, jobs: int, folder: Path) -> StudyResul
 
 
 def _precision(errors: FloatArray) -> dict[str, float | None]:
-    found = errors[~np.isnan(errors)]
-    none = 1 - len(found) / len(errors)
-    if len(found) < 2:
+    valid = errors[~np.isnan(errors)]
+    none = 1 - len(valid) / len(errors)
+    if len(valid) < 2:
         return {"bias": None, "sd": None, "mse": None, "mse_error": None, "none": none}
-    square: Estimate = monte_carlo.mean_square(found)
+    square: Estimate = monte_carlo.mean_square(valid)
     return {
-        "bias": float(found.mean()),
-        "sd": float(found.std(ddof=1)),
+        "bias": float(valid.mean()),
+        "sd": float(valid.std(ddof=1)),
         "mse": square.value,
         "mse_error": square.error,
         "none": none,

@@ -54,8 +54,8 @@ def _claims(results: Results) -> Section:
             open_ += 1
             continue
         verdict = claim.judge(results)
-        told = "reproduced" if verdict.reproduced else "not reproduced"
-        rows.append([claim.words, told, verdict.numbers])
+        verdict_text = "reproduced" if verdict.reproduced else "not reproduced"
+        rows.append([claim.words, verdict_text, verdict.numbers])
         if not verdict.reproduced and verdict.why:
             reasons.append(f"{claim.words} {verdict.why}")
     good = sum(row[1] == "reproduced" for row in rows)

@@ -47,11 +47,11 @@ class PaperStudy:
 
     def settings(self) -> list[AnySetting]:
         """The settings that the parts need, each once."""
-        found: dict[AnySetting, None] = {}
+        settings: dict[AnySetting, None] = {}
         for part in self.parts:
             module = tables if part in tables.TITLES else figures
-            found.update(dict.fromkeys(module.settings_of(part)))
-        return list(found)
+            settings.update(dict.fromkeys(module.settings_of(part)))
+        return list(settings)
 
     def simulations(self) -> dict[AnySetting, int]:
         """How many simulations each setting gets: the plain null several times as many.

@@ -71,19 +71,19 @@ def parallel_page(study: ParallelStudy, results: Mapping[Simulated, FloatArray])
 
 
 def _quantiles(name: str, results: Mapping[Simulated, FloatArray]) -> Section:
-    found = [QuantileSummary.of(s, results[s]) for s in quantile_settings(name)]
-    ratios = [v for summary in found for v in summary.verdicts()]
+    summaries = [QuantileSummary.of(s, results[s]) for s in quantile_settings(name)]
+    ratios = [v for summary in summaries for v in summary.verdicts()]
     words = [f"{_counted(ratios)} of what is asked."]
     if name != "gridded":
-        unnoted = [r for summary in found for r in summary.missed_unnoted()]
+        unnoted = [r for summary in summaries for r in summary.missed_unnoted()]
         words.append(f"Missed where the answers note nothing: {_listed(unnoted)}.")
-        cover = [v for summary in found for v in summary.coverage_verdicts()]
+        cover = [v for summary in summaries for v in summary.coverage_verdicts()]
         words.append(f"Coverage .93 to .97: {_counted(cover)}.")
         first, second = "ratio .02 .25 .5 .75 .98", "asked"
     else:
         first, second = "exact hits", "full data"
     header = ["family", "centers", "K", "told", first, second, "coverage", "length", "noted"]
-    return Section(_HEADINGS[name], [Sentences(words), Grid(header, [_row(s) for s in found])])
+    return Section(_HEADINGS[name], [Sentences(words), Grid(header, [_row(s) for s in summaries])])
 
 
 def _row(summary: QuantileSummary) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cells import Moments
 
 EFFECT = 0.0625
 LEVELS = 5
@@ -143,7 +143,7 @@ def quantile_settings(name: str) -> Iterator[ParallelQuantiles]:
                 yield ParallelQuantiles(family, centers, moments=moments)
     elif name == "k20":
         for family in (*PAPER, *NAMED):
-            yield from (ParallelQuantiles(family, 10, 20, told) for told in _TOLD)
+            yield from (ParallelQuantiles(family, 10, 20, setting) for setting in _TOLD)
     elif name == "held-out":
         yield from (ParallelQuantiles(family, 10, k) for family in OTHERS for k in (10, 20))
     elif name == "sizes":
@@ -160,7 +160,7 @@ def quantile_settings(name: str) -> Iterator[ParallelQuantiles]:
 
 def test_settings() -> Iterator[ParallelTests]:
     """The tests: all cells' moments and those of tails, without and with an effect."""
-    told: tuple[tuple[Moments, int], ...] = (("all", 10), ("tails", 10), ("all", 20))
-    for moments, k in told:
+    variants: tuple[tuple[Moments, int], ...] = (("all", 10), ("tails", 10), ("all", 20))
+    for moments, k in variants:
         for family in TESTED:
             yield from (ParallelTests(family, delta, k, moments) for delta in (0.0, EFFECT))

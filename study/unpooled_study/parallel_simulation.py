@@ -65,9 +65,9 @@ def simulate_test(setting: ParallelTests, random: Random) -> FloatArray:
     lattice = public_lattice(scale=1.0)
     draws = keyed_draws(random.bytes(32), setting.family)
     cut = partial(lattice_table, lattice=lattice, k=setting.k, draws=draws, moments=setting.moments)
-    placed = [place([cut(own) for own in group], lattice) for group in (x, y)]
-    own = [rank_statistics(a, b) for a, b in zip(x, y, strict=True)]
-    ours = cross_center(placed[0], placed[1], own)
+    placed = [place([cut(statistics) for statistics in group], lattice) for group in (x, y)]
+    statistics = [rank_statistics(a, b) for a, b in zip(x, y, strict=True)]
+    ours = cross_center(placed[0], placed[1], statistics)
     all_x, all_y = np.sort(np.concatenate(x)), np.sort(np.concatenate(y))
     full = rank_statistics(all_x, all_y)
     shift = hodges_lehmann(placed[0], placed[1], u=ours.statistics.u)

@@ -56,8 +56,8 @@ class QuantileSummary:
         hits, full_hits = ((np.abs(e) < 1e-6).mean(axis=0) for e in (ours, full))
         lengths = length.mean(axis=0) / np.maximum(full_length.mean(axis=0), 1e-300)
         cover = held.mean(axis=0)
-        told = noted.mean(axis=0)
-        return cls(setting, ratio, noise, cover, lengths, hits, full_hits, told, len(rows))
+        has_note = noted.mean(axis=0)
+        return cls(setting, ratio, noise, cover, lengths, hits, full_hits, has_note, len(rows))
 
     def limits(self) -> FloatArray:
         """What is asked of the ratios."""

@@ -23,8 +23,8 @@ def _bias(results: Results, shape: int, centers: int, method: str, p: float) -> 
 
 
 def _ratio(results: Results, shape: int, centers: int, method: str, p: float) -> float:
-    found = errors(results, shape, centers, method, p)
-    return float(found.mean() ** 2 / found.var(ddof=1))
+    measured = errors(results, shape, centers, method, p)
+    return float(measured.mean() ** 2 / measured.var(ddof=1))
 
 
 def _over_loss(
@@ -91,12 +91,12 @@ def _table_bias(results: Results) -> Verdict:
     SETTINGS,
 )
 def _variance_dominates(results: Results) -> Verdict:
-    found = {
+    shares = {
         (shape, centers, m, p): _ratio(results, shape, centers, m, p)
         for (shape, centers), m, p in product(PLACES, QUANTILES, PROBABILITIES)
     }
-    small = float(np.mean([ratio < 0.1 for ratio in found.values()]))
-    large = [place for place, ratio in found.items() if ratio > 1]
+    small = float(np.mean([ratio < 0.1 for ratio in shares.values()]))
+    large = [place for place, ratio in shares.items() if ratio > 1]
     good = all((shape, m, p) == (4, "yj-table", 0.02) for shape, _, m, p in large)
     return Verdict(
         good and small > 0.5 and bool(large),
@@ -124,10 +124,10 @@ def _tail_bias(results: Results) -> Verdict:
 def _likelihood_best(results: Results) -> Verdict:
     worse = []
     for (shape, centers), p in product(PLACES, PROBABILITIES):
-        found = {m: _mse(results, shape, centers, m, p) for m in QUANTILES}
-        best = min(found, key=lambda m: found[m])
+        measured = {m: _mse(results, shape, centers, m, p) for m in QUANTILES}
+        best = min(measured, key=lambda m: measured[m])
         if best != "yj-likelihood":
-            ratio = found["yj-likelihood"] / found[best]
+            ratio = measured["yj-likelihood"] / measured[best]
             worse.append(f"Gamma {shape}, {centers} centers, Q{p:g} ({best}, {ratio:.2f} times)")
     return Verdict(
         not worse,

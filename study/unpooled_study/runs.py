@@ -31,6 +31,8 @@ PIECE = 100
 _STUDY_CODE = (
     "families.py",
     "methods.py",
+    "outcome_settings.py",
+    "outcome_simulation.py",
     "parallel_populations.py",
     "parallel_simulation.py",
     "settings.py",
@@ -51,10 +53,10 @@ class Piece:
     def kept(self) -> FloatArray | None:
         """The simulations, if an earlier run kept them whole."""
         try:
-            found: FloatArray = np.load(self.file, allow_pickle=False)
+            array: FloatArray = np.load(self.file, allow_pickle=False)
         except (OSError, ValueError, EOFError):
             return None
-        return found if found.shape == (self.stop - self.start, self.setting.columns) else None
+        return array if array.shape == (self.stop - self.start, self.setting.columns) else None
 
     def keep(self, rows: FloatArray) -> None:
         """Write the simulations; the file appears whole or not at all."""
@@ -85,29 +87,29 @@ def run(
     total = sum(p.stop - p.start for p in pieces)
     left = sum(p.stop - p.start for p in missing)
     with progress("simulating", total, total - left) as advance:
-        for piece, found in _simulated(missing, jobs, advance):
-            piece.keep(found)
-            rows[piece] = found
+        for piece, array in _simulated(missing, jobs, advance):
+            piece.keep(array)
+            rows[piece] = array
     return {s: np.concatenate([rows[p] for p in pieces if p.setting == s]) for s in settings}
 
 
 def _pieces(setting: Simulated, sims: int, seed: int, folder: Path) -> list[Piece]:
-    own = folder / _fingerprint(setting, seed)
+    place = folder / _fingerprint(setting, seed)
     return [
         Piece(
             setting,
             seed,
             start,
             min(start + PIECE, sims),
-            own / f"{start}-{min(start + PIECE, sims)}.npy",
+            place / f"{start}-{min(start + PIECE, sims)}.npy",
         )
         for start in range(0, sims, PIECE)
     ]
 
 
 def _fingerprint(setting: Simulated, seed: int) -> str:
-    told = msgspec.json.encode((setting, seed, np.__version__))
-    return hashlib.sha256(told + _code()).hexdigest()[:20]
+    text = msgspec.json.encode((setting, seed, np.__version__))
+    return hashlib.sha256(text + _code()).hexdigest()[:20]
 
 
 @cache
@@ -119,7 +121,7 @@ def _code() -> bytes:
     for package, names in (
         ("unpooled.maths", maths),
         ("unpooled_study", _STUDY_CODE),
-        ("unpooled.analyses", ("quantiles.py",)),
+        ("unpooled.analyses", ("quantiles.py", "survival.py")),
         ("unpooled.center", ("policy.py",)),
     ):
         for name in names:

@@ -8,6 +8,7 @@ import numpy as np
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.ranks.mann_whitney import Alternative
 from unpooled_study.families import AnyFamily, Gamma, Normal, Random, label
+from unpooled_study.outcome_settings import ProportionSetting, SurvivalSetting
 from unpooled_study.parallel_settings import ParallelQuantiles, ParallelTests
 
 ALLOCATIONS = {
@@ -120,15 +121,16 @@ class QuantileSetting(msgspec.Struct, frozen=True, tag="quantiles", forbid_unkno
         drawn = random.normal(0.0, 1.0, (2, len(self.sizes)))
         scale, shift = np.exp(self.scale * drawn[0]), self.shift * drawn[1]
         people = _by_center(self.family.draw(random, sum(self.sizes)), self.sizes)
-        for own, a, b in zip(people, scale.tolist(), shift.tolist(), strict=True):
-            own *= a
-            own += b
-            own.sort()
-        return [[own] for own in people], scale, shift
+        for values, a, b in zip(people, scale.tolist(), shift.tolist(), strict=True):
+            values *= a
+            values += b
+            values.sort()
+        return [[values] for values in people], scale, shift
 
 
 AnySetting = TestSetting | QuantileSetting
-Simulated = AnySetting | ParallelQuantiles | ParallelTests
+Outcomes = SurvivalSetting | ProportionSetting
+Simulated = AnySetting | ParallelQuantiles | ParallelTests | Outcomes
 
 
 def _sizes(sizes: tuple[int, ...]) -> str:

@@ -174,8 +174,8 @@ def errors(results: Results, shape: int, centers: int, method: str, p: float) ->
     """The errors of a quantile estimator over √r, where it had an estimate."""
     setting = paper_quantiles(shape, centers)
     column = setting.methods.index(method) * len(setting.p) + PROBABILITIES.index(p)
-    found: FloatArray = results[setting][:, column] / np.sqrt(shape)
-    return found[~np.isnan(found)]
+    scaled: FloatArray = results[setting][:, column] / np.sqrt(shape)
+    return scaled[~np.isnan(scaled)]
 
 
 def _s1_setting(row: Mapping[str, str]) -> AnySetting:
@@ -223,9 +223,9 @@ def _error_entries(name: str, results: Results) -> Iterator[Entry]:
     for row in read_published(name):
         value = row.pop("value")
         shape, centers, p = int(row["shape"]), int(row["centers"]), float(row["p"])
-        found = errors(results, shape, centers, row["method"], p)
+        errors_here = errors(results, shape, centers, row["method"], p)
         published = Published.of(value)
         if name == "S5":
-            bias, sd = float(found.mean()), float(found.std())
+            bias, sd = float(errors_here.mean()), float(errors_here.std())
             published = monte_carlo.published_ratio(value, sd, bias)
-        yield Entry(tuple(row.values()), _FIGURES[name](found), published)
+        yield Entry(tuple(row.values()), _FIGURES[name](errors_here), published)

@@ -50,17 +50,17 @@ def spread(results: Results, centers: int, effect: Effect, method: str) -> float
     _tests([PLAIN]),
 )
 def _uniform(results: Results) -> Verdict:
-    found = [
+    rates = [
         rejection_rate(results, setting, method)
         for setting in _tests([PLAIN])
         for method in PAPER_TESTS
     ]
     low, high = KEPT_LEVEL
-    error = max(rate.error for rate in found)
+    error = max(rate.error for rate in rates)
     return Verdict(
-        all(low <= rate.value <= high for rate in found),
-        f"15 rejection rates at .05: {range_text(rate.value for rate in found)} in "
-        f"{found[0].sims} simulations each (Monte Carlo error {error:.4f}; {low:.3f} to {high:.3f} "
+        all(low <= rate.value <= high for rate in rates),
+        f"15 rejection rates at .05: {range_text(rate.value for rate in rates)} in "
+        f"{rates[0].sims} simulations each (Monte Carlo error {error:.4f}; {low:.3f} to {high:.3f} "
         "is asked for). Table null has them one by one",
         f"The Monte Carlo error is {error:.4f}, so a test that keeps its level misses this range "
         "by chance."
@@ -98,8 +98,8 @@ def _fewer_with_more(results: Results) -> Verdict:
         centers: float(np.mean([rejections(results, centers, MIXED, m, 0.05) for m in PAPER_TESTS]))
         for centers in ALLOCATIONS
     }
-    told = ", ".join(f"{centers} centers {rate:.3f}" for centers, rate in rates.items())
-    return Verdict(rates[3] > rates[10], f"mean rejection rate at .05: {told}")
+    listed = ", ".join(f"{centers} centers {rate:.3f}" for centers, rate in rates.items())
+    return Verdict(rates[3] > rates[10], f"mean rejection rate at .05: {listed}")
 
 
 @claim("It is larger only for Fisher's test.", _tests([MIXED]))
@@ -108,8 +108,8 @@ def _fisher_most(results: Results) -> Verdict:
         method: float(np.mean([rejections(results, c, MIXED, method, 0.05) for c in ALLOCATIONS]))
         for method in PAPER_TESTS
     }
-    told = ", ".join(f"{PAPER_NAMES[method]} {rate:.3f}" for method, rate in rates.items())
-    return Verdict(max(rates, key=lambda m: rates[m]) == "fisher", f"rate at .05: {told}")
+    listed = ", ".join(f"{PAPER_NAMES[method]} {rate:.3f}" for method, rate in rates.items())
+    return Verdict(max(rates, key=lambda m: rates[m]) == "fisher", f"rate at .05: {listed}")
 
 
 @claim(
@@ -164,15 +164,15 @@ def _fisher_depends(results: Results) -> Verdict:
 )
 def _weighted_closest(results: Results) -> Verdict:
     places = [(c, e) for e in METHOD_EFFECTS for c in ALLOCATIONS]
-    found = {m: [spread(results, c, e, m) for c, e in places] for m in FEDERATED}
+    spreads = {m: [spread(results, c, e, m) for c, e in places] for m in FEDERATED}
     closest = [
-        min(FEDERATED, key=lambda m, i=i: found[m][i])  # type: ignore[misc]
+        min(FEDERATED, key=lambda m, i=i: spreads[m][i])  # type: ignore[misc]
         for i in range(len(places))
     ]
     wins = closest.count("weighted")
     runners = all(
-        max(found["paper-table"][i], found["weighted"][i])
-        < min(found["sum"][i], found["fisher"][i])
+        max(spreads["paper-table"][i], spreads["weighted"][i])
+        < min(spreads["sum"][i], spreads["fisher"][i])
         for i in range(len(places))
     )
     lost = [
@@ -186,10 +186,10 @@ def _weighted_closest(results: Results) -> Verdict:
         "weighted test also removes differences between centers that the combined test keeps, so "
         "it must part from it where centers differ much and are few."
     )
-    told = "; ".join(f"{PAPER_NAMES[m]} {range_text(values, 2)}" for m, values in found.items())
+    listed = "; ".join(f"{PAPER_NAMES[m]} {range_text(values, 2)}" for m, values in spreads.items())
     return Verdict(
         wins == len(places) and runners,
-        f"SD of log(p / p combined): {told}. The weighted test is closest in {wins} of "
+        f"SD of log(p / p combined): {listed}. The weighted test is closest in {wins} of "
         f"{len(places)} settings.",
         "" if wins == len(places) else why,
     )

@@ -6,7 +6,7 @@ from scipy import stats
 
 from tests.draws import evenly
 from unpooled.maths.density.placing import Placed, place
-from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import Lattice
 from unpooled.maths.ranks.cross_center import correction, cross_center, hodges_lehmann

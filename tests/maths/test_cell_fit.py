@@ -11,7 +11,7 @@ from scipy import stats
 
 from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.quantiles.cell_fit import Search, fit_cells

@@ -12,8 +12,8 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.cell_scores import SeenCells
 from unpooled.maths.density.slope_basis import GRID, SlopeCurve, Unit, basis
 from unpooled.maths.density.smoothing import WorkingScale
-from unpooled.maths.lattice.open_cells import OpenScale
-from unpooled.maths.lattice.stacked_cells import Cells
+from unpooled.maths.lattice.cells import Cells
+from unpooled.maths.lattice.lattice import OpenScale
 
 SCALE = WorkingScale(location=0.0, unit=1.0, lam=1.0, mean=0.0, sd=1.0)  # z is x
 UNIT = Unit(0.0, 1.0, (-100.0, 100.0))

@@ -11,7 +11,7 @@ from tests.maths.strategies import centers
 from tests.maths.test_binning import half
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.tables.binning import Rule, cut, place_boundaries
-from unpooled.maths.tables.joining import Join, Pools, join, pool_starts, reallocate
+from unpooled.maths.tables.chain import Join, Pools, join, pool_starts, reallocate
 from unpooled.maths.tables.table import Table
 
 

@@ -9,10 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.draws import evenly
-from unpooled.maths.lattice.cell_moments import is_rounded, rounded, telling_cells, units
+from unpooled.maths.lattice.cells import is_rounded, rounded, telling_cells, units
 from unpooled.maths.lattice.cutting import lattice_table
-from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
-from unpooled.maths.lattice.open_cells import OpenScale
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, OpenScale, public_lattice
 
 VALUES = st.lists(st.floats(-50, 50, allow_nan=False), min_size=20, max_size=150)
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from tests.draws import evenly
 from unpooled.maths.lattice.cutting import lattice_table
-from unpooled.maths.lattice.lattice import Lattice
-from unpooled.maths.lattice.open_cells import OpenScale
+from unpooled.maths.lattice.lattice import Lattice, OpenScale
 
 SCALE = st.builds(
     lambda limit, unit: OpenScale(np.array(limit), np.array(unit)),

@@ -10,12 +10,12 @@ from scipy import stats
 
 from tests.draws import evenly
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.density import pooled_shape, posterior
+from unpooled.maths.density import pooled_shape
 from unpooled.maths.density.distribution import smooth
 from unpooled.maths.density.pooled_shape import Shape, fit_shape
+from unpooled.maths.lattice.cells import Cells
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
-from unpooled.maths.lattice.stacked_cells import Cells
 
 P = np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98])
 FEW = (40, 60, 80, 120)  # four centers, 300 people
@@ -57,10 +57,10 @@ def test_it_is_the_distribution_that_people_come_from(distribution: "stats.rv_fr
 @pytest.fixture
 def no_edges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Priors to which a hard edge is a tail as any other."""
-    monkeypatch.setattr(posterior, "_SMOOTH", 0.0)
-    posterior.even_priors.cache_clear()
+    monkeypatch.setattr(pooled_shape, "_SMOOTH", 0.0)
+    pooled_shape.even_priors.cache_clear()
     yield
-    posterior.even_priors.cache_clear()
+    pooled_shape.even_priors.cache_clear()
 
 
 @pytest.mark.usefixtures("no_edges")

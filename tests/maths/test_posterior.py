@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from unpooled.maths.density import posterior
-from unpooled.maths.density.posterior import Posterior, even_priors, relative_variances
+from unpooled.maths.density import pooled_shape
+from unpooled.maths.density.pooled_shape import Posterior, even_priors, relative_variances
 from unpooled.maths.density.slope_basis import PIECES, SHAPED
 
-NU = posterior._FREEDOM
+NU = pooled_shape._FREEDOM
 SIZE = SHAPED + PIECES
 
 
@@ -35,7 +35,7 @@ def test_the_variance_of_a_piece_is_what_a_climb_tells_of_it(square: float, roug
 def test_variances_are_as_likely_as_the_inverse_gamma_says(s: float) -> None:
     prior = stats.invgamma(NU / 2, scale=NU / 2)
     expected = prior.logpdf(s) + np.log(s) - prior.logpdf(1.0)
-    assert posterior._log_density(np.array([s, 1.0])) == pytest.approx(expected, abs=1e-9)
+    assert pooled_shape._log_density(np.array([s, 1.0])) == pytest.approx(expected, abs=1e-9)
 
 
 def test_evidence_is_the_density_of_what_was_seen() -> None:
@@ -51,7 +51,7 @@ def test_evidence_is_the_density_of_what_was_seen() -> None:
     found = Posterior.of(design.T @ design, design.T @ seen, chosen)
     log = []
     for row in some:
-        spread = np.where(proper[row], 1 / every.precision[row], 1 / posterior._FREE)
+        spread = np.where(proper[row], 1 / every.precision[row], 1 / pooled_shape._FREE)
         covariance = (design * spread) @ design.T + np.eye(60)
         density = stats.multivariate_normal(design @ every.mean[row], covariance)
         log.append(density.logpdf(seen) + every.log_weight[row])

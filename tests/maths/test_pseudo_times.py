@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.draws import evenly
 from unpooled.center.data.variables import Variable
-from unpooled.maths.lattice.cell_moments import Moments
+from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import status_table
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, nearest_multiples, public_lattice
 from unpooled.maths.moments import MeanSD

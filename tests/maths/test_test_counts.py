@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from unpooled.maths.ranks.mann_whitney import table_test
 from unpooled.maths.ranks.shift import shift
 from unpooled.maths.tables.binning import Rule, cut, place_boundaries
-from unpooled.maths.tables.chain import Chain
-from unpooled.maths.tables.joining import Pools, join
+from unpooled.maths.tables.chain import CenterPools, Chain, Pools, join
 from unpooled.maths.tables.table import Table
-from unpooled.maths.tables.test_counts import Alike, CenterPools, alike
+from unpooled.maths.tables.test_counts import Alike, alike
 
 GROUPS = ("x", "y")
 Centers = list[tuple[np.ndarray, ...]]
@@ -52,21 +51,21 @@ def test_people_are_kept_and_neither_order_matters(
     found = alike(told, table, GROUPS)
     assert found.counts.sum(axis=1) == pytest.approx(np.sum(sizes, axis=0))
     assert (found.counts >= 0).all()
-    assert 0 <= found.told <= 1 + 1e-12
+    assert 0 <= found.decided <= 1 + 1e-12
     for again in (alike(told[::-1], table, GROUPS), _swapped(alike(told, table, GROUPS[::-1]))):
         assert again.counts == pytest.approx(found.counts)
-        assert again.told == pytest.approx(found.told)
+        assert again.decided == pytest.approx(found.decided)
 
 
 def _swapped(found: Alike) -> Alike:
-    return Alike(found.counts[::-1], found.told)
+    return Alike(found.counts[::-1], found.decided)
 
 
 def test_of_one_center_they_are_its_own() -> None:
     told, table = chain(people(1, [(200, 90)]))
     found = alike(told, table, GROUPS)
     assert found.counts.tolist() == table.counts.tolist()
-    assert found.told == 1
+    assert found.decided == 1
 
 
 def test_a_center_that_tells_one_group_better_than_the_other_adds_no_difference() -> None:

@@ -1,5 +1,7 @@
 """A center whose steward wants to be asked: nothing leaves before he has seen it."""
 
+import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -7,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.network.conftest import FRAMES
 from tests.network.networks import PATIENT, Network, eventually, run
+from tests.workbench.chromium import chromium
 from unpooled import Federation
 from unpooled.center.ledger import Entry, read, verify
-from unpooled.center.questions import Reason
+from unpooled.center.questions import Moments, Reason, Sizes, decode_answer
 from unpooled.errors import MissingError
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
@@ -109,6 +113,43 @@ def test_what_the_steward_refuses_is_named_and_recorded_once(
     assert refusal.kind == "refusal"
     assert "sizes" not in refusal.answer
     assert "nothing waits" in run("center", "approve", kit, wanted=2)
+
+
+@pytest.fixture
+def desk(trio: Network, kit: Path) -> Iterator[str]:
+    """The link that opens the steward's desk."""
+    running = trio.spawn("desk", "center", "desk", kit, "--no-browser")
+    running.wait_for("open: ")
+    yield running.output.read_text().split("open: ")[1].split()[0]
+    running.end()
+
+
+@pytest.mark.browser
+def test_a_steward_approves_in_the_browser_what_is_asked_on_the_command_line(
+    trio: Network, kit: Path, desk: str
+) -> None:
+    before = len(entries(kit))
+    asked = ["describe", "los", "--where", "age > 30", "--json", "--timeout", str(PATIENT)]
+    analyst = trio.spawn("analyst", *asked, "--federation", trio.toml)
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(desk)
+        for words in ("How many people have a value of los", "and what are its mean"):
+            page.get_by_role("heading", name=re.compile(words)).wait_for(timeout=PATIENT * 1000)
+            assert "Asked by analyst" in page.locator("article").inner_text()
+            page.locator("article h2 a").click()
+            assert "The analyst is waiting." in page.locator("main").inner_text()
+            page.get_by_role("button", name="Approve: let these bytes leave").click()
+            assert "Approved." in page.locator("#state").inner_text()
+            page.goto(desk.split("/enter")[0])
+        assert analyst.process.wait(PATIENT) == 0
+        page.get_by_role("link", name="Ledger").click()
+        assert "Nothing was changed" in page.locator("#verdict").inner_text()
+    told = json.loads(analyst.output.read_text().splitlines()[-1])
+    older = sum(int((FRAMES[name]["age"] > 30).sum()) for name in trio.centers)
+    assert sum(group["n"] for group in told["groups"]) == older
+    left = [decode_answer(entry.answer.encode()).aggregate for entry in entries(kit)[before:]]
+    assert [type(aggregate) for aggregate in left] == [Sizes, Moments]
 
 
 def test_what_waits_outlasts_the_analysts_patience_and_a_restart(

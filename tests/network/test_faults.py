@@ -267,7 +267,7 @@ from types import SimpleNamespace
 from unpooled.center import Center
 from unpooled.federation.network.running import run_center
 
-def garbage(self, question, ticket):
+def garbage(self, question, ticket=None, asker=None):
     return SimpleNamespace(payload=bytes([255, 0]) + b"garbage")
 
 Center.answer = garbage

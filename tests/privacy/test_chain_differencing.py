@@ -7,9 +7,9 @@ from tests.golden import cases
 from tests.maths.test_binning import half
 from tests.maths.test_joining import first_table, golden_table
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.tables import joining
+from unpooled.maths.tables import chain
 from unpooled.maths.tables.binning import Rule
-from unpooled.maths.tables.joining import Join, join
+from unpooled.maths.tables.chain import Join, join
 
 K = 10
 SIZES = (307, 250, 208, 172, 143, 118, 98, 81, 67, 56)  # the paper's ten centers
@@ -56,7 +56,7 @@ def federations() -> list[tuple[FloatArray, FloatArray]]:
         for values in people[1:]:
             met.append((values, table.edges[1:-1]))
             joined = join([values], table.edges[1:-1], Rule(k=K), half)
-            table = joining.reallocate(table, joined, table.groups, (-np.inf, np.inf))
+            table = chain.reallocate(table, joined, table.groups, (-np.inf, np.inf))
     return met
 
 
@@ -69,7 +69,7 @@ def test_the_attack_finds_nothing() -> None:
 
 def test_the_attack_succeeds_without_the_undo(monkeypatch: pytest.MonkeyPatch) -> None:
     met = federations()
-    monkeypatch.setattr(joining, "undo_pooled_splits", lambda proposal, *_: proposal)
+    monkeypatch.setattr(chain, "undo_pooled_splits", lambda proposal, *_: proposal)
     claimed = right = 0
     for values, interior in met:
         joined = join([values], interior, Rule(k=K), half)

@@ -5,9 +5,9 @@ import pytest
 
 from unpooled.center.keyed_boundaries import keyed_weight
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.tables import joining
+from unpooled.maths.tables import chain
 from unpooled.maths.tables.binning import Rule
-from unpooled.maths.tables.joining import join
+from unpooled.maths.tables.chain import join
 
 LATTICE = np.arange(0.0, 120.0, 0.1)
 
@@ -57,6 +57,6 @@ def test_with_empty_bins_told_the_order_statistics_are_exact(
 ) -> None:
     """The rule taken out: pools end at the first edge that makes them legal."""
     hidden = exact(ages(), told_edges(ages(), 10))
-    monkeypatch.setattr(joining, "_end_in_gap", lambda end, *_: end)
+    monkeypatch.setattr(chain, "_end_in_gap", lambda end, *_: end)
     edges = told_edges(ages(), 10)
     assert exact(ages(), edges) == len(edges) > hidden

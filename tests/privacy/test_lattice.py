@@ -26,16 +26,16 @@ from unpooled.center.questions import (
 from unpooled.center.questions import lattice as lattice_answers
 from unpooled.center.summarise import LatticeFacts
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.lattice import cell_moments, cutting
+from unpooled.maths.lattice import cells, cutting
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import (
     Lattice,
     LatticeTable,
+    OpenScale,
     is_multiple,
     nice_number,
     public_lattice,
 )
-from unpooled.maths.lattice.open_cells import OpenScale
 
 
 def ask(
@@ -115,7 +115,7 @@ def test_the_mean_of_an_outer_cell_with_two_values_is_a_count_and_is_withheld(
     told = table(FEW, scale=20.0)
     assert told.counts[0] == 13
     assert (told.means[0], told.sds[0]) == (None, None)
-    monkeypatch.setattr(cell_moments, "telling_values", lambda *_: 8)  # the rule taken out
+    monkeypatch.setattr(cells, "telling_values", lambda *_: 8)  # the rule taken out
     free = lattice_table(FEW, public_lattice(20.0), 10, evenly, "tails")
     two, ninety_nine = outer(free, 20.0).forth(np.array([2.0, -99.0]))
     assert round(13 * (free.means[0] - two) / (ninety_nine - two)) == 4  # so many have the smaller
@@ -128,11 +128,11 @@ def test_a_mean_never_speaks_for_two_people_among_many_alike(
     values = np.sort(np.concatenate(([-70.0, -50.0], np.zeros(40), people(40))))
     told = table(values, scale=20.0)
     assert (told.counts[0], told.means[0], told.sds[0]) == (42, None, None)
-    monkeypatch.setattr(cell_moments, "telling_values", lambda *_: 8)
+    monkeypatch.setattr(cells, "telling_values", lambda *_: 8)
     free = lattice_table(values, public_lattice(20.0), 10, evenly, "tails")
     two = outer(free, 20.0).forth(np.array([-70.0, -50.0, 0.0]))
     lattice = public_lattice(20.0)
-    half_a_unit = cell_moments.units(free.edges, lattice, free.counts, free.sds).mean[0] / 2
+    half_a_unit = cells.units(free.edges, lattice, free.counts, free.sds).mean[0] / 2
     found = 42 * free.means[0] - 40 * two[2]
     assert found == pytest.approx(two[0] + two[1], abs=42 * half_a_unit)
 
@@ -143,7 +143,7 @@ def test_the_gate_withholds_a_mean_that_a_careless_summary_tells(
 ) -> None:
     """Or ten others join the cell, and the mean speaks of them, too."""
     careful = table(values, scale=20.0)
-    monkeypatch.setattr(cell_moments, "telling_values", lambda *_: 8)
+    monkeypatch.setattr(cells, "telling_values", lambda *_: 8)
     told = table(values, scale=20.0)
     joined = told.counts[0] >= careful.counts[0] + 10
     assert joined or (told.means[0], told.sds[0]) == (None, None)
@@ -160,7 +160,7 @@ def test_the_sd_of_an_outer_cell_never_gives_the_extreme_person_away(
     told = table(values)
     assert told.means[-1] is not None
     assert told.sds[-1] is None
-    monkeypatch.setattr(cell_moments, "dominated", lambda _: False)  # the rule taken out
+    monkeypatch.setattr(cells, "dominated", lambda _: False)  # the rule taken out
     free = lattice_table(values, public_lattice(10.0), 10, evenly, "tails")
     n, mean, sd = (float(x[-1]) for x in (free.counts, free.means, free.sds))
     found = outer(free, 10.0, last=True).back(np.array(mean + sd * np.sqrt(n - 1)))  # the attack
@@ -228,7 +228,7 @@ def test_inner_moments_stay_unless_the_policy_tells_them() -> None:
         table = said.groups[0].table
         told = [mean is not None for mean in table.means]
         step = Variable().lattice(said.scale).step
-        may = cell_moments.telling_cells(np.array(table.edges), step, policy.moments)
+        may = cells.telling_cells(np.array(table.edges), step, policy.moments)
         assert told == may.tolist()
         shares.append(sum(told) / len(told))
     assert shares[0] == 0 < shares[1] < 0.3 < shares[2] == 1

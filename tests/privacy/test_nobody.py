@@ -39,7 +39,7 @@ from unpooled.center.questions import (
 )
 from unpooled.center.summarise import Summary
 from unpooled.maths.arrays import BoolArray
-from unpooled.maths.lattice import cell_moments, cutting
+from unpooled.maths.lattice import cells, cutting
 
 
 def people() -> pl.DataFrame:
@@ -159,7 +159,7 @@ def test_who_carries_the_spread_of_few_values_is_not_told(monkeypatch: pytest.Mo
         return [(mean is None, sd is None) for mean, sd in zip(table.means, table.sds, strict=True)]
 
     assert told(1) == told(2) == [(True, True)]
-    monkeypatch.setattr(cell_moments, "telling_values", lambda *_: 8)
+    monkeypatch.setattr(cells, "telling_values", lambda *_: 8)
     monkeypatch.setattr(cutting, "nowhere", lambda *_: False)
     monkeypatch.setattr(lattice, "nowhere", lambda *_: False)
     assert told(1) == told(2) == [(True, True)]  # the gate has it, too

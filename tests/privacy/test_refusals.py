@@ -353,6 +353,8 @@ def test_a_stewards_refusal_does_not_tell_that_somebody_came(
 ) -> None:
     assert not is_held_after_a_refusal(tmp_path / "same", 60, 60)
     assert not is_held_after_a_refusal(tmp_path / "one more", 60, 61)
-    monkeypatch.setattr(HeldPayload, "file", lambda held, decision: f"{held.name}.{decision}")
+    monkeypatch.setattr(
+        HeldPayload, "file", lambda held, decision, by=None: f"{held.name}.{decision}"
+    )
     assert not is_held_after_a_refusal(tmp_path / "same, of bytes", 60, 60)
     assert is_held_after_a_refusal(tmp_path / "one more, of bytes", 60, 61)

@@ -1,6 +1,7 @@
 """A client that can send anything, also what no browser would."""
 
 import http.client
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -46,8 +47,12 @@ class Browser:
             given["Content-Length"] = str(len(body))
         for name, value in given.items():
             connection.putheader(name, value)
-        connection.endheaders(body)
-        answer = connection.getresponse()
+        try:
+            with suppress(BrokenPipeError):  # refused before all of it was sent
+                connection.endheaders(body)
+            answer = connection.getresponse()
+        except ConnectionError:
+            return Reply(0, {}, b"")  # cut off
         reply = Reply(answer.status, {n.lower(): v for n, v in answer.getheaders()}, answer.read())
         connection.close()
         for set_cookie in answer.headers.get_all("set-cookie") or []:

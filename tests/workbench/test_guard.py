@@ -252,7 +252,7 @@ def test_every_response_carries_the_policy(page: Page, path: str) -> None:
     assert "default-src 'none'" in reply.headers["content-security-policy"]
     assert "unsafe" not in reply.headers["content-security-policy"]
     assert reply.headers["x-content-type-options"] == "nosniff"
-    assert reply.headers["referrer-policy"] == "no-referrer"
+    assert reply.headers["referrer-policy"] == "same-origin"
 
 
 @pytest.mark.parametrize(

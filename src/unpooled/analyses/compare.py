@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unpooled.analyses.conversation import Conversation
-from unpooled.analyses.distribution import combine_distribution
-from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.analyses.parallel import Tables, ask_tables, combine_distribution
 from unpooled.analyses.request import Request, ask_groups, explain, refuse, refuse_told
 from unpooled.analyses.specification import select_methods
 from unpooled.analyses.table import PLAINLY, lacking_note, run_table, run_table_beside, table_note
@@ -20,12 +19,7 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.placing import Placed, place
 from unpooled.maths.lattice.lattice import nearest_multiples
 from unpooled.maths.ranks.cross_center import cross_center, hodges_lehmann
-from unpooled.maths.ranks.effect import (
-    Interval,
-    center_effect,
-    heterogeneity,
-    overall_effect,
-)
+from unpooled.maths.ranks.effect import Interval, center_effect, heterogeneity, overall_effect
 from unpooled.maths.ranks.heterogeneity import random_effect
 from unpooled.maths.ranks.mann_whitney import (
     Alternative,
@@ -43,12 +37,18 @@ from unpooled.results.compare import (
     CenterComparison,
     CompareResult,
     PairComparison,
+    Paradox,
     PooledComparison,
 )
 from unpooled.results.distribution import DistributionResult
-from unpooled.results.paradox import Paradox
-from unpooled.results.refusals import NOBODY, CenterRefusal, center_refusals, why_nothing
-from unpooled.results.selection_bias import BIASED, refused_for_values
+from unpooled.results.refusals import (
+    BIASED,
+    NOBODY,
+    CenterRefusal,
+    center_refusals,
+    refused_for_values,
+    why_nothing,
+)
 from unpooled.results.table import TableResult
 
 
@@ -74,15 +74,15 @@ def find_paradox(
 def find_table_paradox(
     ranks: Sequence[RankStatistics],
     table: TableResult,
-    found: Alike,
+    counts: Alike,
     groups: tuple[str, str],
 ) -> Paradox | None:
     """The same by the counts of the chain's table.
 
     Where these leave much open they draw every effect towards ½: then only the opposite one counts.
     """
-    pooled = table_effect(found.counts)
-    if ranks and found.told < PLAINLY and not turned(overall_effect(ranks), pooled):
+    pooled = table_effect(counts.counts)
+    if ranks and counts.decided < PLAINLY and not turned(overall_effect(ranks), pooled):
         return None
 
     def pairs() -> CenterPairs:
@@ -140,15 +140,19 @@ def combine_pooled(
     smooth = combine_distribution(request, tables)
     x, y = request.groups or ("", "")
     centers = list(dict.fromkeys((*tables.groups[x], *tables.groups[y])))
-    own = [_own(ranks.get(center), tables, center, (x, y)) for center in centers]
-    ranked = {center for center, told in zip(centers, own, strict=True) if told is not None}
+    by_ranks = [_own(ranks.get(center), tables, center, (x, y)) for center in centers]
+    ranked = {
+        center
+        for center, ranked_pair in zip(centers, by_ranks, strict=True)
+        if ranked_pair is not None
+    }
     _refuse_hidden(tables, (x, y), ranked)
     placed = [_placed(tables, group, centers) for group in (x, y)]
-    together = cross_center(placed[0], placed[1], own)
+    together = cross_center(placed[0], placed[1], by_ranks)
     differ = together.statistics.variance > 0  # not everybody has the same value
     test = together.test(alternative)
     effect = center_effect(together.statistics)
-    parts = partial(_pairs, placed, own)
+    parts = partial(_pairs, placed, by_ranks)
     return PooledComparison(
         paradox=find_paradox(list(ranks.values()), effect, "parallel", centers, parts),
         test=replace(test, note=test.note or _note(smooth)),
@@ -160,10 +164,10 @@ def combine_pooled(
     )
 
 
-def _pairs(placed: Sequence[Placed], own: Sequence[RankStatistics | None]) -> CenterPairs:
+def _pairs(placed: Sequence[Placed], by_ranks: Sequence[RankStatistics | None]) -> CenterPairs:
     """Each center's x against each one's y; within a center as it says itself."""
-    pairs = CenterPairs.of_placed(*(group.by_center(len(own)) for group in placed))
-    for i, center in enumerate(own):
+    pairs = CenterPairs.of_placed(*(group.by_center(len(by_ranks)) for group in placed))
+    for i, center in enumerate(by_ranks):
         if center is not None:
             pairs.u[i, i] = center.u
     return pairs
@@ -185,28 +189,32 @@ def _refuse_hidden(tables: Tables, groups: tuple[str, str], ranked: Set[str]) ->
     for group in groups:
         people = sum(table.people for table in tables.of(group))
         unplaced = {c: n for c, n in tables.unplaced[group].items() if c not in ranked}
-        for found, most in ((tables.hidden[group], _MOST_HIDDEN), (unplaced, _MOST_UNPLACED)):
-            if sum(found.values()) > most * people:
+        for lost, most in ((tables.hidden[group], _MOST_HIDDEN), (unplaced, _MOST_UNPLACED)):
+            if sum(lost.values()) > most * people:
                 reason = Refusal(reason=Reason.HIDDEN_PEOPLE, name=group)
-                refuse((center, reason) for center, people in found.items() if people)
+                refuse((center, reason) for center, people in lost.items() if people)
 
 
 def _placed(tables: Tables, group: str, centers: Sequence[str]) -> Placed:
     """A group's pseudo-people, each with the number of its center."""
-    found = place(tables.of(group), tables.lattice)
+    people = place(tables.of(group), tables.lattice)
     number = {center: i for i, center in enumerate(centers)}
-    own = [number[center] for center, told in tables.groups[group].items() for _ in told]
-    found = replace(found, centers=np.array(own, dtype=np.int64)[found.centers])
+    numbers = [
+        number[center]
+        for center, tables_there in tables.groups[group].items()
+        for _ in tables_there
+    ]
+    people = replace(people, centers=np.array(numbers, dtype=np.int64)[people.centers])
     resolution = tables.lattice.resolution
-    return found if resolution is None else found.on_grid(resolution)
+    return people if resolution is None else people.on_grid(resolution)
 
 
 def _pooled_shift(placed: Sequence[Placed], u: float, resolution: float | None) -> Interval:
     """Hodges and Lehmann's; of rounded data with no more digits than their differences have."""
-    found = hodges_lehmann(placed[0], placed[1], u=u)
+    estimated = hodges_lehmann(placed[0], placed[1], u=u)
     if resolution is None:
-        return found
-    ends = np.array([found.estimate, found.low, found.high])
+        return estimated
+    ends = np.array([estimated.estimate, estimated.low, estimated.high])
     return Interval(*nearest_multiples(ends, resolution / 2).tolist())
 
 
@@ -243,7 +251,7 @@ class Comparing:
 
     def every_refusal(self) -> tuple[CenterRefusal, ...]:
         smooth = None if self.pooled is None else self.pooled.distribution
-        more = [r for found in (self.table, smooth) if found is not None for r in found.refusals]
+        more = [r for part in (self.table, smooth) if part is not None for r in part.refusals]
         return tuple(dict.fromkeys((*center_refusals(self.refusals), *self.denied, *more)))
 
 
@@ -263,29 +271,31 @@ def run_compare(
     """
     methods = select_methods(method, METHODS)
     refusals: list[tuple[str, Refusal]] = []
-    told = Comparing({}, refusals)
+    parts = Comparing({}, refusals)
     if methods == ("table",):
-        told.table = run_table(conversation, request, *shape)
+        parts.table = run_table(conversation, request, *shape)
     pool = PooledRound(conversation, request, alternative, declared)
     if methods == ("parallel",):
         pool.ask()
-        told.centers = _ask_ranks(conversation, request, [])  # centers can do without
+        parts.centers = _ask_ranks(conversation, request, [])  # centers can do without
     else:
-        told.centers = _ask_ranks(conversation, request, refusals)
+        parts.centers = _ask_ranks(conversation, request, refusals)
     if "parallel" in methods:
         try:
-            told.pooled = pool.combine({unit.center: own for unit, own in told.centers.items()})
+            parts.pooled = pool.combine(
+                {unit.center: statistics for unit, statistics in parts.centers.items()}
+            )
         except RefusedError as refused:
             if len(methods) == 1:
                 raise
-            told.denied += refused.refusals
-    if "table" in methods and told.table is None:
-        told.table = run_table_beside(conversation, request, methods, shape, told.denied)
-    if not (told.centers or told.pooled or "table" in methods):
+            parts.denied += refused.refusals
+    if "table" in methods and parts.table is None:
+        parts.table = run_table_beside(conversation, request, methods, shape, parts.denied)
+    if not (parts.centers or parts.pooled or "table" in methods):
         hint = "Hint: method='table' needs no center that can compare the groups by itself."
         explain(conversation, request, refusals, hint)
-    told.rounds = conversation.rounds
-    return combine_comparison(request, alternative, methods, told)
+    parts.rounds = conversation.rounds
+    return combine_comparison(request, alternative, methods, parts)
 
 
 def name_groups(conversation: Conversation, request: Request) -> Request:
@@ -308,10 +318,14 @@ def _ask_ranks(
     round_ = conversation.ask(RanksQuestion(**request.fields), Ranks)
     refusals += round_.refusals
     centers = {}
-    for center, said in round_.aggregates.items():
+    for center, aggregate in round_.aggregates.items():
         try:
             centers[Unit(center)] = RankStatistics(
-                said.n_x, said.n_y, said.u, said.variance, said.effect_variance
+                aggregate.n_x,
+                aggregate.n_y,
+                aggregate.u,
+                aggregate.variance,
+                aggregate.effect_variance,
             )
         except ValueError:
             refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
@@ -319,29 +333,29 @@ def _ask_ranks(
 
 
 def combine_comparison(
-    request: Request, alternative: Alternative, methods: Sequence[str], told: Comparing
+    request: Request, alternative: Alternative, methods: Sequence[str], parts: Comparing
 ) -> CompareResult:
     """Two named groups, from what centers told."""
-    ranks, table, pooled = list(told.centers.values()), told.table, told.pooled
+    ranks, table, pooled = list(parts.centers.values()), parts.table, parts.pooled
     x, y = request.groups or ("", "")
-    biased = _biased(told)
+    biased = _biased(parts)
     tests = [BY_CENTER[m](ranks, alternative) for m in methods if m in BY_CENTER and ranks]
     if "weighted" in biased:
         tests = [replace(test, note=test.note or BIASED) for test in tests]
     moved, paradox = None, None
     if table is not None and "table" in methods:
-        found = table.alike((x, y))
-        if found.counts.sum(axis=1).all():
-            test = table_test(found.counts[0], found.counts[1], alternative)
-            tests.append(replace(test, note=test.note or table_note(table, found.told)))
-            paradox = find_table_paradox(ranks, table, found, (x, y))
-            if found.keeps_shifts:
-                moved = _shift(table.edges, found.counts[0], found.counts[1])
+        counts = table.alike((x, y))
+        if counts.counts.sum(axis=1).all():
+            test = table_test(counts.counts[0], counts.counts[1], alternative)
+            tests.append(replace(test, note=test.note or table_note(table, counts.decided)))
+            paradox = find_table_paradox(ranks, table, counts, (x, y))
+            if counts.keeps_shifts:
+                moved = _shift(table.edges, counts.counts[0], counts.counts[1])
     if pooled is not None:
         tests.append(pooled.test)
         moved, paradox = pooled.shift, pooled.paradox
     if not tests:
-        refuse_told(told.every_refusal())
+        refuse_told(parts.every_refusal())
     pair = PairComparison(
         groups=(x, y),
         ranks=tuple(ranks),
@@ -360,44 +374,44 @@ def combine_comparison(
         methods=tuple(tests),
         pairs=(pair,),
         centers=tuple(
-            CenterComparison(unit.center, (x, y), {(x, y): own}, stratum=unit.stratum)
-            for unit, own in told.centers.items()
+            CenterComparison(unit.center, (x, y), {(x, y): statistics}, stratum=unit.stratum)
+            for unit, statistics in parts.centers.items()
         ),
-        refusals=told.every_refusal(),
+        refusals=parts.every_refusal(),
         table=table,
-        rounds=told.rounds,
+        rounds=parts.rounds,
         linked=((x, y),),
         biased=biased,
-        unanswered=_unanswered(methods, tests, told),
+        unanswered=_unanswered(methods, tests, parts),
         shift=moved,
         random=random_effect(ranks) if ranks else None,
         pooled=pooled,
         paradox=paradox,
-        strata=told.strata,
+        strata=parts.strata,
     )
     tested = replace(pair, test=result.test, log_holm=result.test.log_p)
     return replace(result, pairs=(tested,))
 
 
 def _unanswered(
-    methods: Sequence[str], tests: Sequence[TestResult], told: Comparing
+    methods: Sequence[str], tests: Sequence[TestResult], parts: Comparing
 ) -> dict[str, str]:
     """The methods that were asked for and have no test, and why."""
-    known = {test.method for test in tests}
+    answered = {test.method for test in tests}
     return {
-        method: why_nothing(told.denied) if method == "parallel" else NOBODY
+        method: why_nothing(parts.denied) if method == "parallel" else NOBODY
         for method in methods
-        if method not in known
+        if method not in answered
     }
 
 
-def _biased(told: Comparing) -> tuple[str, ...]:
+def _biased(parts: Comparing) -> tuple[str, ...]:
     """The methods that rest on centers of which the outcome decided which they are."""
-    within = bool(told.centers) and refused_for_values(center_refusals(told.refusals))
-    found = list(BY_CENTER) if within else []
-    if told.pooled is not None and refused_for_values(told.pooled.distribution.refusals):
-        found.append("parallel")
-    return tuple(found)
+    within = bool(parts.centers) and refused_for_values(center_refusals(parts.refusals))
+    centers = list(BY_CENTER) if within else []
+    if parts.pooled is not None and refused_for_values(parts.pooled.distribution.refusals):
+        centers.append("parallel")
+    return tuple(centers)
 
 
 def _effect(

@@ -98,9 +98,17 @@ class Conversation:
         return tuple(self.coordinator.received)
 
     def ask(
-        self, question: Question, expected: type[T], centers: Sequence[str] | None = None
+        self,
+        question: Question,
+        expected: type[T],
+        centers: Sequence[str] | None = None,
+        *,
+        whoever_answers: bool = False,
     ) -> Round[T]:
-        """Put a question to all centers (or these) in one round."""
+        """Put a question to all centers (or these) in one round.
+
+        With `whoever_answers` a missing center never stops it: it can be asked later.
+        """
         if self.coordinator.closed:
             raise InputError(
                 "the federation is closed and can no longer be asked. Hint: ask before close(), "
@@ -118,7 +126,7 @@ class Conversation:
             if isinstance(payload, Refusal):  # nothing left the center
                 refusals.append((center, payload))
                 continue
-            self._keep(Received(center, question, payload))
+            self.keep(Received(center, question, payload))
             try:
                 answer = decode_answer(payload)
                 if answer.aggregate is not None and not isinstance(answer.aggregate, expected):
@@ -134,11 +142,12 @@ class Conversation:
         self.refusals += refusals
         self.nearest += nearest
         missing = [(center, refusal) for center, refusal in refusals if refusal.reason in MISSING]
-        if missing and self.coordinator.on_missing is not None:
+        if missing and self.coordinator.on_missing is not None and not whoever_answers:
             self.coordinator.on_missing(missing)
         return Round(aggregates, tuple(refusals), k, tuple(nearest))
 
-    def _keep(self, release: Received) -> None:
+    def keep(self, release: Received) -> None:
+        """Note what left a center."""
         self.received.append(release)
         self.coordinator.received.append(release)
 

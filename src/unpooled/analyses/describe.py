@@ -23,42 +23,44 @@ def run_describe(conversation: Conversation, request: Request) -> DescribeResult
     refusals = (*attendance.refusals, *round_.refusals)
     if not round_.aggregates:
         refuse(refusals)
-    said = [
-        (center, own.group, own) for center, m in round_.aggregates.items() for own in m.moments
+    moments = [
+        (center, group.group, group)
+        for center, m in round_.aggregates.items()
+        for group in m.moments
     ]
     return combine_description(
-        attendance.request, attendance.groups, said, center_refusals(refusals), rounds=2
+        attendance.request, attendance.groups, moments, center_refusals(refusals), rounds=2
     )
 
 
 def combine_description(
     request: Request,
     groups: Sequence[str],
-    said: Iterable[tuple[str, str, GroupMoments]],
+    rows: Iterable[tuple[str, str, GroupMoments]],
     refusals: tuple[CenterRefusal, ...],
     rounds: int,
 ) -> DescribeResult:
     """From the moments of people at a center who belong to a group; there may be several."""
     parts: dict[tuple[str, str], list[GroupMoments]] = {}
-    for center, group, moments in said:
+    for center, group, moments in rows:
         parts.setdefault((group, center), []).append(moments)
     centers = tuple(
-        CenterDescription(center, group, *_together(own), *_mean_sd(own))
-        for (group, center), own in parts.items()
+        CenterDescription(center, group, *_together(one), *_mean_sd(one))
+        for (group, center), one in parts.items()
     )
     every = [
-        [own for (g, _), some in parts.items() if g == group for own in some] for group in groups
+        [one for (g, _), some in parts.items() if g == group for one in some] for group in groups
     ]
-    found = tuple(
-        _combine(group, own, [c for c in centers if c.group == group])
-        for group, own in zip(groups, every, strict=True)
+    described = tuple(
+        _combine(group, one, [c for c in centers if c.group == group])
+        for group, one in zip(groups, every, strict=True)
     )
     return DescribeResult(
         variable=request.variable,
         by=request.by,
         where=request.where,
-        groups=found,
-        welch=_welch(found),
+        groups=described,
+        welch=_welch(described),
         centers=centers,
         refusals=refusals,
         rounds=rounds,
@@ -67,16 +69,16 @@ def combine_description(
 
 def _together(parts: Sequence[GroupMoments]) -> tuple[int, int | None]:
     """How many people, and how many have no value, where all parts tell."""
-    missing = [own.missing for own in parts if own.missing is not None]
-    return sum(own.n for own in parts), sum(missing) if len(missing) == len(parts) else None
+    missing = [part.missing for part in parts if part.missing is not None]
+    return sum(part.n for part in parts), sum(missing) if len(missing) == len(parts) else None
 
 
 def _mean_sd(parts: Sequence[GroupMoments]) -> tuple[float | None, float | None]:
     """Mean and SD of all parts together, as far as all tell them."""
     whole = [MeanSD(m.n, m.mean, m.sd) for m in parts if m.mean is not None and m.sd is not None]
     if whole and len(whole) == len(parts):
-        found = pool(whole) if len(whole) > 1 else whole[0]
-        return found.mean, found.sd
+        pooled = pool(whole) if len(whole) > 1 else whole[0]
+        return pooled.mean, pooled.sd
     means = [(m.n, m.mean) for m in parts if m.mean is not None]
     if not means or len(means) < len(parts):
         return None, None
@@ -89,8 +91,8 @@ def _combine(
     mean, sd = _mean_sd(parts)
     return GroupDescription(
         group=group,
-        n=sum(own.n for own in parts),
-        missing=sum(own.missing for own in parts if own.missing is not None),
+        n=sum(part.n for part in parts),
+        missing=sum(part.missing for part in parts if part.missing is not None),
         missing_hidden=sum(center.missing is None for center in centers),
         mean=mean,
         sd=sd,

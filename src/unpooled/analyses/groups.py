@@ -47,8 +47,7 @@ from unpooled.maths.ranks.mann_whitney import (
     table_test,
 )
 from unpooled.results.compare import CenterComparison, CompareResult, PairComparison
-from unpooled.results.refusals import CenterRefusal, center_refusals
-from unpooled.results.selection_bias import BIASED, refused_for_values
+from unpooled.results.refusals import BIASED, CenterRefusal, center_refusals, refused_for_values
 from unpooled.results.table import TableResult
 
 Pair = tuple[str, str]
@@ -127,9 +126,9 @@ def run_groups(
         hint = "Hint: method='table' needs no center that can compare the groups by itself."
         explain(conversation, request, refusals, hint)
     tests = GroupTests(ordered, alternative)
-    units = {Unit(center): own for center, own in centers.items()}
-    found = combine_groups(request, tests, methods, units, table, refusals, conversation.rounds)
-    return replace(found, refusals=tuple(dict.fromkeys((*found.refusals, *denied))))
+    units = {Unit(center): ranks for center, ranks in centers.items()}
+    result = combine_groups(request, tests, methods, units, table, refusals, conversation.rounds)
+    return replace(result, refusals=tuple(dict.fromkeys((*result.refusals, *denied))))
 
 
 def _ask_group_ranks(
@@ -141,32 +140,32 @@ def _ask_group_ranks(
     round_ = conversation.ask(GroupRanksQuestion(**request.fields, ordered=ordered), GroupRanks)
     refusals += round_.refusals
     centers = {}
-    for center, said in round_.aggregates.items():
+    for center, aggregate in round_.aggregates.items():
         try:
-            centers[center] = _read(said, request.groups or (), ordered)
+            centers[center] = _read(aggregate, request.groups or (), ordered)
         except (KeyError, ValueError):
             refusals.append((center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
     return centers
 
 
-def _read(said: GroupRanks, groups: Sequence[str], ordered: bool) -> UnitRanks:
+def _read(aggregate: GroupRanks, groups: Sequence[str], ordered: bool) -> UnitRanks:
     """What a center said, in the order of the groups; raises where it makes no sense."""
-    people = {group.group: group.n for group in said.groups}
+    people = {group.group: group.n for group in aggregate.groups}
     places = {group: place for place, group in enumerate(groups)}
-    if not people.keys() <= places.keys() or (ordered and said.trend_variance is None):
+    if not people.keys() <= places.keys() or (ordered and aggregate.trend_variance is None):
         raise ValueError("a center must speak of the groups that were asked for")
     pairs: dict[Pair, RankStatistics] = {}
-    for pair in said.pairs:
+    for pair in aggregate.pairs:
         x, y, u = pair.x, pair.y, pair.u
         if places[x] > places[y]:
             x, y, u = y, x, -u
-        own = RankStatistics(people[x], people[y], u, pair.variance, pair.effect_variance)
-        pairs[x, y] = own
+        statistics = RankStatistics(people[x], people[y], u, pair.variance, pair.effect_variance)
+        pairs[x, y] = statistics
     ranks = GroupRankStatistics.of_pairs(
         [people.get(group, 0) for group in groups],
-        {(places[x], places[y]): own.u for (x, y), own in pairs.items()},
-        said.rank_variance,
-        said.trend_variance,
+        {(places[x], places[y]): statistics.u for (x, y), statistics in pairs.items()},
+        aggregate.rank_variance,
+        aggregate.trend_variance,
     )
     return UnitRanks(ranks, pairs)
 
@@ -194,18 +193,18 @@ def combine_groups(
     groups = request.groups or ()
     ranks = [center.ranks for center in centers.values()]
     biased = bool(ranks) and refused_for_values(center_refusals(refusals))
-    found = [tests.by_center(m, ranks) for m in methods if m in KRUSKAL and ranks]
+    results = [tests.by_center(m, ranks) for m in methods if m in KRUSKAL and ranks]
     if biased:
-        found = [replace(test, note=test.note or BIASED) for test in found]
+        results = [replace(test, note=test.note or BIASED) for test in results]
     if table is not None and np.count_nonzero(table.counts.sum(axis=1)) > 1:
         all_alike = table.alike(table.groups)
         test = tests.by_table(all_alike.counts)
-        found.append(replace(test, note=test.note or table_note(table, all_alike.told)))
-    if not found:
+        results.append(replace(test, note=test.note or table_note(table, all_alike.decided)))
+    if not results:
         refuse(refusals)
-    told = center_refusals(refusals)
+    every_refusal = center_refusals(refusals)
     if table is not None:
-        told = tuple(dict.fromkeys((*told, *table.refusals)))
+        every_refusal = tuple(dict.fromkeys((*every_refusal, *table.refusals)))
     result = CompareResult(
         variable=request.variable,
         by=request.by or "",
@@ -213,21 +212,21 @@ def combine_groups(
         groups=groups,
         ordered=tests.ordered,
         alternative=tests.alternative,
-        methods=tuple(found),
+        methods=tuple(results),
         pairs=(),
         centers=tuple(
             CenterComparison(
                 unit.center,
                 groups,
-                own.pairs,
-                own.ranks,
-                tests.by_center("weighted", [own.ranks]),
+                ranks_here.pairs,
+                ranks_here.ranks,
+                tests.by_center("weighted", [ranks_here.ranks]),
                 unit.stratum,
             )
-            for unit, own in centers.items()
+            for unit, ranks_here in centers.items()
         ),
         linked=_linked(groups, ranks),
-        refusals=told,
+        refusals=every_refusal,
         table=table,
         rounds=rounds,
         biased=tuple(KRUSKAL) if biased else (),

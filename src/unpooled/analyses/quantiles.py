@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from unpooled.analyses.conversation import Conversation
-from unpooled.analyses.distribution import combine_distribution
-from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.analyses.parallel import Tables, ask_tables, combine_distribution
 from unpooled.analyses.request import Request, ask_groups, explain, refuse
 from unpooled.analyses.specification import select_methods
 from unpooled.analyses.table import run_table
@@ -69,25 +68,25 @@ def combine_quantiles(
 
 def _smooth(request: Request, tables: Tables, p: FloatArray) -> QuantilesResult:
     smooth = combine_distribution(request, tables)
-    found = smooth_quantiles(smooth, p)
-    told: list[Quantile] = []
+    smoothed = smooth_quantiles(smooth, p)
+    quantiles: list[Quantile] = []
     for group in tables.groups:
-        own = [quantile for quantile in found.quantiles if quantile.group == group]
-        told += own or _nothing(tables, group, p)
-    return replace(found, quantiles=tuple(told), distribution=smooth)
+        of_group = [quantile for quantile in smoothed.quantiles if quantile.group == group]
+        quantiles += of_group or _nothing(tables, group, p)
+    return replace(smoothed, quantiles=tuple(quantiles), distribution=smooth)
 
 
 def _fitted(request: Request, tables: Tables, p: FloatArray, method: str) -> QuantilesResult:
     if not any(tables.groups.values()):
         refuse(tables.refusals)
-    told: list[Quantile] = []
+    quantiles: list[Quantile] = []
     search = CELL_METHODS[method]
     assert search is not None
     for group in tables.groups:
-        own = tables.of(group)
-        told += (
-            cell_fit_estimates(group, own, tables.lattice, p, search)
-            if own
+        group_tables = tables.of(group)
+        quantiles += (
+            cell_fit_estimates(group, group_tables, tables.lattice, p, search)
+            if group_tables
             else _nothing(tables, group, p)
         )
     return QuantilesResult(
@@ -95,7 +94,7 @@ def _fitted(request: Request, tables: Tables, p: FloatArray, method: str) -> Qua
         by=request.by,
         where=request.where,
         method=method,
-        quantiles=tuple(told),
+        quantiles=tuple(quantiles),
         refusals=center_refusals(tables.refusals),
         rounds=tables.rounds,
         people=tables.people(),
@@ -169,15 +168,15 @@ class _Estimator:
             "interpolation": self._interpolation,
             "paper-grid": self._paper_grid,
         }
-        told: list[Quantile] = []
+        quantiles: list[Quantile] = []
         denied: list[CenterRefusal] = []
         for group in groups:
             try:
-                told += by_method[method](group)
+                quantiles += by_method[method](group)
             except RefusedError as refused:
                 self.refused.append(refused)
                 denied += refused.refusals
-                told += without_estimate(group, self._p, NOBODY)
+                quantiles += without_estimate(group, self._p, NOBODY)
         from_table = method in ("yj-table", "interpolation")
         tables = tuple(self._tables[g] for g in groups if g in self._tables) if from_table else ()
         refusals = (
@@ -190,7 +189,7 @@ class _Estimator:
             by=self._request.by,
             where=self._request.where,
             method=method,
-            quantiles=tuple(told),
+            quantiles=tuple(quantiles),
             refusals=tuple(dict.fromkeys(refusals)),
             rounds=self._rounds,
             tables=tables,
@@ -199,8 +198,8 @@ class _Estimator:
 
     def _from_cells(self, method: str, groups: Sequence[str], rounds: int) -> QuantilesResult:
         try:
-            found = self._parallel.estimate(method)
-            return replace(found, rounds=rounds + found.rounds)
+            estimated = self._parallel.estimate(method)
+            return replace(estimated, rounds=rounds + estimated.rounds)
         except RefusedError as refused:
             self.refused.append(refused)
             nothing = [q for g in groups for q in without_estimate(g, self._p, str(refused))]
@@ -239,17 +238,21 @@ class _Estimator:
         self._rounds += 1
         if not round_.aggregates:
             explain(self._conversation, self._about(group), round_.refusals)
-        said = {center: powers.groups[0] for center, powers in round_.aggregates.items()}
-        self._count(group, {center: own.n for center, own in said.items()})
+        powers_of = {center: powers.groups[0] for center, powers in round_.aggregates.items()}
+        self._count(group, {center: group_powers.n for center, group_powers in powers_of.items()})
         moments = [
             PowerMoments(
-                own.n, own.log_sum, DEFAULT_GRID, np.array(own.means), np.array(own.variances)
+                group_powers.n,
+                group_powers.log_sum,
+                DEFAULT_GRID,
+                np.array(group_powers.means),
+                np.array(group_powers.variances),
             )
-            for own in said.values()
+            for group_powers in powers_of.values()
         ]
         try:
-            found = fit_grid(pool(moments))
+            fitted = fit_grid(pool(moments))
         except ValueError as error:
             return without_estimate(group, self._p, str(error))
-        note = AT_BOUND if found.at_bound else None
-        return estimates(group, self._p, found.quantile(self._p), [note] * len(self._p))
+        note = AT_BOUND if fitted.at_bound else None
+        return estimates(group, self._p, fitted.quantile(self._p), [note] * len(self._p))

@@ -142,10 +142,10 @@ def take_attendance(conversation: Conversation, request: Request) -> Attendance:
         for center, sizes in round_.aggregates.items()
         if sizes.sizes
     }
-    found = in_order({group for sizes in people.values() for group in sizes})
-    check_answered(conversation, request, round_, found)
+    every_group = in_order({group for sizes in people.values() for group in sizes})
+    check_answered(conversation, request, round_, every_group)
     by_size = sorted(people, key=lambda center: (-sum(people[center].values()), center))
-    groups = request.groups if request.groups is not None else tuple(found)
+    groups = request.groups if request.groups is not None else tuple(every_group)
     named = request if request.by is None else replace(request, groups=groups)
     return Attendance(named, groups, {c: people[c] for c in by_size}, round_.refusals)
 
@@ -161,20 +161,20 @@ def check_answered(
     conversation: Conversation,
     request: Request,
     round_: Round[Any],
-    found: Sequence[str],
+    answered: Sequence[str],
     every_group: Callable[[], Iterable[str]] | None = None,
 ) -> None:
     """Raise, with what the analyst can do, when nobody can answer or a group is nowhere.
 
     `every_group` asks for all groups in words that centers answer here; by itself, for sizes.
     """
-    if not found:
+    if not answered:
         _raise_unknown_variable(conversation, request, round_)
-    unknown = [group for group in request.groups or () if group not in found]
+    unknown = [group for group in request.groups or () if group not in answered]
     if unknown:
         ask = every_group or partial(_every_group, conversation, request)
         _raise_unknown_groups(request, round_, unknown, ask)
-    if not found:
+    if not answered:
         refuse(round_.refusals)
 
 
@@ -201,8 +201,8 @@ def check_codebook_name(conversation: Conversation, variable: str, declared: Ite
 
     Centers are asked for their variables only where there is such a one.
     """
-    known = set(declared)
-    alike = None if variable in known else nearest(variable, known)
+    variables = set(declared)
+    alike = None if variable in variables else nearest(variable, variables)
     if alike is None:
         return
     names = _ask_names(conversation)
@@ -210,14 +210,14 @@ def check_codebook_name(conversation: Conversation, variable: str, declared: Ite
         raise InputError(f"codebook: {unknown('variable', alike, names)}")
 
 
-def _quotes_hint(request: Request, unknown: Sequence[str], known: Sequence[str]) -> str:
+def _quotes_hint(request: Request, unknown: Sequence[str], variables: Sequence[str]) -> str:
     """Where a condition compares a variable with an unknown name: text goes in quotes."""
     if request.where is None:
         return ""
     condition = conditions.parse(request.where)
-    meant = (conditions.meant_as_text(condition, name, known) for name in unknown)
-    found = next(filter(None, meant), None)
-    return "" if found is None else f". Hint: text goes in quotes, as in {found}"
+    meant = (conditions.meant_as_text(condition, name, variables) for name in unknown)
+    comparison = next(filter(None, meant), None)
+    return "" if comparison is None else f". Hint: text goes in quotes, as in {comparison}"
 
 
 def _every_group(conversation: Conversation, request: Request) -> set[str]:
@@ -260,10 +260,10 @@ def explain(
 
 def stop_at_missing(missing: Iterable[tuple[str, Refusal]]) -> NoReturn:
     """Raise: a center is missing, and the result would be another one without it."""
-    told = center_refusals(missing)
-    lines = [f"  {refusal_sentence(refusal)}" for refusal in told]
+    refusals = center_refusals(missing)
+    lines = [f"  {refusal_sentence(refusal)}" for refusal in refusals]
     hint = "Hint: on_missing='exclude' (--on-missing exclude) goes on without it."
-    raise MissingError("\n".join(["a center is missing:", *lines, hint]), told)
+    raise MissingError("\n".join(["a center is missing:", *lines, hint]), refusals)
 
 
 def refuse(refusals: Iterable[tuple[str, Refusal]], hint: str = "") -> NoReturn:
@@ -271,7 +271,7 @@ def refuse(refusals: Iterable[tuple[str, Refusal]], hint: str = "") -> NoReturn:
     refuse_told(center_refusals(refusals), hint)
 
 
-def refuse_told(told: tuple[CenterRefusal, ...], hint: str = "") -> NoReturn:
+def refuse_told(refusals: tuple[CenterRefusal, ...], hint: str = "") -> NoReturn:
     """Raise: no center can answer, or not enough, for reasons that are there already."""
-    lines = [f"  {refusal_sentence(refusal)}" for refusal in told]
-    raise RefusedError("\n".join([f"{why_nothing(told)}:", *lines, hint]).rstrip(), told)
+    lines = [f"  {refusal_sentence(refusal)}" for refusal in refusals]
+    raise RefusedError("\n".join([f"{why_nothing(refusals)}:", *lines, hint]).rstrip(), refusals)

@@ -295,4 +295,26 @@ SURVIVAL = Analysis(
     ),
 )
 
-ANALYSES = (TABLE, DESCRIBE, COMPARE, QUANTILES, SURVIVAL)
+CROSSTAB = Analysis(
+    "crosstab",
+    "Two categories: counts, percentages, and whether they go together.",
+    "the shares of each level",
+    (
+        _VARIABLE,
+        Argument("by", "variable", _BY.help, required=True),
+        _GROUPS,
+        _WHERE,
+        _CUTS,
+        Argument(
+            "levels",
+            "names",
+            "Which levels, in this order; others are one. Without it, those that K people have.",
+            hint="--levels I II III",
+        ),
+        Argument("ordered", "flag", "The levels rise: merge neighbours, test for a trend.", False),
+    ),
+    "Chi-square and the exact test, Cochran-Mantel-Haenszel within centers; of two groups and\n"
+    "levels odds ratio, risk ratio and difference. Merged levels have bounds in place of a count.",
+)
+
+ANALYSES = (TABLE, DESCRIBE, CROSSTAB, COMPARE, QUANTILES, SURVIVAL)

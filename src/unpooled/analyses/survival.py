@@ -167,14 +167,14 @@ def ask_arms(
     agreed = horizon is None
     if horizon is None or (asked.request.by is not None and asked.request.groups is None):
         asked, horizon = _agree(conversation, asked, horizon)
-    told = conversation.ask(SurvivalQuestion(**asked.fields, horizon=horizon), SurvivalTables)
-    refusals = list(told.refusals)
+    round_ = conversation.ask(SurvivalQuestion(**asked.fields, horizon=horizon), SurvivalTables)
+    refusals = list(round_.refusals)
     groups = asked.request.groups or (EVERYBODY,)
     added_up = () if added is None else (EVERYBODY,)
     answers = [
-        OutcomeAnswer(number, told.k[center], said, {g: (*added_up, g) for g in groups})
+        OutcomeAnswer(number, round_.k[center], aggregate, {g: (*added_up, g) for g in groups})
         for number, center in enumerate(conversation.centers)
-        if (said := told.aggregates.get(center)) is not None
+        if (aggregate := round_.aggregates.get(center)) is not None
     ]
     least = 1 if asked.request.where is None else 0
     blocks, lattice, unreadable = read_blocks(answers, declared, horizon, least)
@@ -182,7 +182,7 @@ def ask_arms(
         (conversation.centers[i], Refusal(reason=Reason.UNREADABLE_ANSWER)) for i in unreadable
     ]
     if not blocks or lattice is None:
-        check_answered(conversation, asked.request, told, [])
+        check_answered(conversation, asked.request, round_, [])
         refuse(refusals)
     there = {block.groups[0] for block in blocks}
     return OutcomeTables(
@@ -233,18 +233,18 @@ def read_blocks(
     """The blocks, the lattice of all, and the centers whose tables do not fit one."""
     blocks, readable, unreadable = list[Block](), [], []
     for answer in answers:
-        said = answer.tables
+        tables = answer.tables
         try:
-            lattice = _follow_up_lattice(said.scale, said.resolution, horizon, declared)
+            lattice = _follow_up_lattice(tables.scale, tables.resolution, horizon, declared)
             blocks += [
                 Block(answer.center, meant, _read(group, answer.k, lattice, least))
-                for group in said.groups
+                for group in tables.groups
                 if (meant := answer.meaning.get(group.group)) is not None
             ]
         except ValueError:
             unreadable.append(answer.center)
         else:
-            readable.append(said)
+            readable.append(tables)
     if not readable:
         return [], None, unreadable
     facts = common_facts(readable)
@@ -257,11 +257,15 @@ def read_blocks(
 
 @dataclass(frozen=True, slots=True)
 class BlockAnswer:
-    """What a center tells of an outcome by blocks; a joint center is one like any other."""
+    """What a center tells of an outcome by blocks; a joint center is one like any other.
+
+    `members` are the centers that a joint center has people of.
+    """
 
     center: str
     k: int
     tables: SurvivalTables
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +325,7 @@ def outcome_of_blocks(
     view.check(groupings)
     left_out: list[LeftOut] = []
     meanings = [_meanings(answer, groupings, view, left_out) for answer in answers]
+    meanings = _with_their_joint_center(answers, meanings)
     blocks, lattice, unreadable = read_blocks(
         [
             OutcomeAnswer(number, answer.k, answer.tables, {g: m.groups for g, m in meant.items()})
@@ -372,6 +377,7 @@ class _Meaning:
 
     groups: tuple[str, ...]
     cells: frozenset[tuple[str, ...]]  # the center, then a level of each stratifying grouping
+    rest: frozenset[tuple[str, ...]]  # a level of each grouping but the arm's
 
 
 def _meanings(
@@ -383,12 +389,12 @@ def _meanings(
     """What each block of a center stands for, of those that are looked at."""
     place = {grouping.name: i for i, grouping in enumerate(groupings)}
     meant = {}
-    for said in answer.tables.groups:
-        levels = block_levels(said.group)
+    for group in answer.tables.groups:
+        levels = block_levels(group.group)
         if len(levels) != len(groupings):
-            raise InputError(f"{answer.center}: {said.group!r} is no block of this protocol")
+            raise InputError(f"{answer.center}: {group.group!r} is no block of this protocol")
         of = {name: levels[i] for name, i in place.items()}
-        people = sum(sum(table.counts) for _, table in said.tables())
+        people = sum(sum(table.counts) for _, table in group.tables())
         wanted = dict(view.where)
         if view.by is not None and view.groups is not None:
             both = set(view.groups).intersection(wanted.get(view.by, view.groups))
@@ -412,8 +418,33 @@ def _meanings(
         arm = EVERYBODY if view.by is None else of[view.by][0]
         more = (_TOGETHER.join(of[name]) for name in (*view.strata, *view.covariates))
         cells = product([answer.center], *(of[name] for name in view.strata))
-        meant[said.group] = _Meaning((arm, *more), frozenset(cells))
+        rest = product(*(of[name] for name in place if name != view.by))
+        meant[group.group] = _Meaning((arm, *more), frozenset(cells), frozenset(rest))
     return meant
+
+
+def _with_their_joint_center(
+    answers: Sequence[BlockAnswer], meanings: Sequence[dict[str, _Meaning]]
+) -> list[dict[str, _Meaning]]:
+    """A center that tells one arm, and gives people of another to a joint center, is one stratum
+    with it: else neither would be compared with those of its own center.
+    """
+    joined = list(meanings)
+    for joint, others in zip(answers, meanings, strict=True):
+        for number, answer in enumerate(answers):
+            if answer.center not in joint.members:
+                continue
+            alone: dict[str, set[tuple[str, ...]]] = {}
+            for block in (*others.values(), *meanings[number].values()):
+                alone.setdefault(block.groups[0], set())
+            for block in meanings[number].values():
+                alone[block.groups[0]] |= block.rest
+            if all(some == next(iter(alone.values())) for some in alone.values()):
+                continue
+            for label, block in joined[number].items():
+                also = {(joint.center, *cell[1:]) for cell in block.cells}
+                joined[number] = {**joined[number], label: replace(block, cells=block.cells | also)}
+    return joined
 
 
 _TOGETHER = " or "  # between levels that are told together
@@ -483,17 +514,17 @@ def _agree(
 ) -> tuple[OutcomeRequest, float]:
     """The coarse round: which groups are there, and a horizon beyond the bulk of their times."""
     round_ = conversation.ask(FollowUpQuestion(**asked.fields), Moments)
-    groups = [group for said in round_.aggregates.values() for group in said.moments]
-    found = in_order({group.group for group in groups})
+    groups = [group for aggregate in round_.aggregates.values() for group in aggregate.moments]
+    arms = in_order({group.group for group in groups})
     every_group = partial(_every_group, conversation, asked)
-    check_answered(conversation, asked.request, round_, found, every_group)
+    check_answered(conversation, asked.request, round_, arms, every_group)
     if asked.request.by is not None and asked.request.groups is None:
-        asked = replace(asked, request=replace(asked.request, groups=tuple(found)))
+        asked = replace(asked, request=replace(asked.request, groups=tuple(arms)))
     if horizon is None:
-        told = [
+        horizons = [
             MeanSD(g.n, g.mean, g.sd) for g in groups if g.mean is not None and g.sd is not None
         ]
-        if not told or not any(part.mean > 0 for part in told):
+        if not horizons or not any(part.mean > 0 for part in horizons):
             if any(refusal.reason is Reason.WOULD_ISOLATE for _, refusal in round_.refusals):
                 refuse(round_.refusals)
             raise InputError(
@@ -501,7 +532,7 @@ def _agree(
                 "answers stand against it. "
                 "Hint: say how long the study followed people, as in horizon=60."
             )
-        horizon = agreed_horizon(told)
+        horizon = agreed_horizon(horizons)
     return asked, horizon
 
 
@@ -509,7 +540,7 @@ def _every_group(conversation: Conversation, asked: OutcomeRequest) -> set[str]:
     """All groups, by the question about an outcome: sizes of everybody would be another one."""
     any_group = replace(asked, request=replace(asked.request, groups=None))
     answers = conversation.ask(FollowUpQuestion(**any_group.fields), Moments).aggregates.values()
-    return {group.group for said in answers for group in said.moments}
+    return {group.group for answer in answers for group in answer.moments}
 
 
 def _follow_up_lattice(
@@ -519,12 +550,17 @@ def _follow_up_lattice(
     return Variable(atoms=declared.atoms).follow_up_lattice(scale, horizon, resolution)
 
 
-def _read(said: GroupStatuses, k: int, lattice: Lattice, least: int) -> ArmTables:
+def _read(statuses: GroupStatuses, k: int, lattice: Lattice, least: int) -> ArmTables:
     def tables(cells: CellTable | None) -> tuple[LatticeTable, ...]:
         return () if cells is None else (read_table(cells, lattice),)
 
     return ArmTables(
-        k, tables(said.events), tables(said.censored), tables(said.either), said.below, least
+        k,
+        tables(statuses.events),
+        tables(statuses.censored),
+        tables(statuses.either),
+        statuses.below,
+        least,
     )
 
 
@@ -553,56 +589,54 @@ def survival_of_blocks(
     return combine_survival(outcome_of_blocks(question, answers, view, declared, refusals), times)
 
 
-def combine_survival(told: OutcomeTables, at: Sequence[float] = ()) -> SurvivalResult:
+def combine_survival(outcome: OutcomeTables, at: Sequence[float] = ()) -> SurvivalResult:
     """Curves, tests and hazard ratios from the tables of all blocks; asks nobody."""
-    _check_events(told)
-    followed = reconstruct(told.blocks, told.lattice)
-    marked = _in_strata(followed, told)
-    people, within = _by_arm(followed, told), _by_arm(marked, told)
-    known = {
-        arm: known_until([block.tables for block in told.of_arm(arm)], told.lattice)
-        for arm in told.arms
+    _check_events(outcome)
+    followed = reconstruct(outcome.blocks, outcome.lattice)
+    marked = _in_strata(followed, outcome)
+    people, within = _by_arm(followed, outcome), _by_arm(marked, outcome)
+    ends = {
+        arm: known_until([block.tables for block in outcome.of_arm(arm)], outcome.lattice)
+        for arm in outcome.arms
     }
-    k = max(block.tables.k for block in told.blocks)
-    until = _followed_until([arm.until(known[group]) for group, arm in people.items()], told, k)
+    k = max(block.tables.k for block in outcome.blocks)
+    until = _followed_until([arm.until(ends[group]) for group, arm in people.items()], outcome, k)
     compared = len(people) > 1
-    arms = tuple(_arm(group, arm, known[group], until, at) for group, arm in people.items())
+    arms = tuple(_arm(group, arm, ends[group], until, at) for group, arm in people.items())
     return SurvivalResult(
-        answered=tuple(told.centers[i] for i in sorted({b.center for b in told.blocks})),
-        time=told.time,
-        event=told.event,
-        by=told.by,
-        where=told.where,
-        horizon=told.horizon,
+        answered=tuple(outcome.centers[i] for i in sorted({b.center for b in outcome.blocks})),
+        time=outcome.time,
+        event=outcome.event,
+        by=outcome.by,
+        where=outcome.where,
+        horizon=outcome.horizon,
         k=k,
         arms=arms,
         log_rank=log_rank(list(people.values())) if compared else None,
         stratified=log_rank(list(within.values()), stratified=True) if compared else None,
-        ratios=_ratios(within, people, told.centers) if compared else (),
-        strata=told.strata,
-        adjusted=_adjusted(marked, told) if compared and told.covariates else (),
+        ratios=_ratios(within, people, outcome.centers) if compared else (),
+        strata=outcome.strata,
+        adjusted=_adjusted(marked, outcome) if compared and outcome.covariates else (),
         mean_differences=_mean_differences(arms, until),
-        centers=_center_curves(people, told),
-        notes=_notes(told, people, known),
-        refusals=center_refusals(told.refusals),
-        rounds=told.rounds,
+        centers=_center_curves(people, outcome),
+        notes=_notes(outcome, people, ends),
+        refusals=center_refusals(outcome.refusals),
+        rounds=outcome.rounds,
     )
 
 
-def _check_events(told: OutcomeTables) -> None:
-    if not any(b.tables.events or b.tables.below is not None for b in told.blocks):
-        meant = "" if told.event_is is None else f" = {told.event_is!r}"
+def _check_events(outcome: OutcomeTables) -> None:
+    if not any(b.tables.events or b.tables.below is not None for b in outcome.blocks):
+        meant = "" if outcome.event_is is None else f" = {outcome.event_is!r}"
         raise InputError(
-            f"event: nobody at any center has {told.event!r}{meant}. "
+            f"event: nobody at any center has {outcome.event!r}{meant}. "
             "Hint: event_is says which value of the column means the event."
         )
 
 
-def _arm(
-    group: str, people: FollowUp, known: float, until: float | None, at: Sequence[float]
-) -> Arm:
+def _arm(group: str, people: FollowUp, end: float, until: float | None, at: Sequence[float]) -> Arm:
     """Its curve ends where people are known no longer; beyond, the last cells are guesses."""
-    curve = kaplan_meier(people.until(known))
+    curve = kaplan_meier(people.until(end))
     mean = None if until is None else RestrictedMean(until, *curve.restricted_mean(until))
     return Arm(
         group,
@@ -623,7 +657,7 @@ def _survival_at(group: str, people: FollowUp, curve: SurvivalCurve, time: float
     return SurvivalAt(group, time, shown, float(people.at_risk(here)[0]))
 
 
-def _followed_until(arms: list[FollowUp], told: OutcomeTables, k: int) -> float | None:
+def _followed_until(arms: list[FollowUp], outcome: OutcomeTables, k: int) -> float | None:
     """The horizon, or the last round time at which every arm has K people left; None: neither.
 
     A restricted mean beyond it would rest on the last few people. Where tables end is chance, so it
@@ -631,7 +665,7 @@ def _followed_until(arms: list[FollowUp], told: OutcomeTables, k: int) -> float 
     """
     left = [arm.times[arm.at_risk(arm.times) >= k] for arm in arms]
     last = min(float(times[-1]) if len(times) else 0.0 for times in left)
-    if last in (0, told.horizon):
+    if last in (0, outcome.horizon):
         return last or None
     step = nice_number(last / 10)
     return step * math.floor(last / step + 1e-9)
@@ -653,19 +687,20 @@ def _mean_differences(arms: Sequence[Arm], until: float | None) -> tuple[MeanDif
     )
 
 
-def _in_strata(followed: Sequence[FollowUp], told: OutcomeTables) -> list[FollowUp]:
+def _in_strata(followed: Sequence[FollowUp], outcome: OutcomeTables) -> list[FollowUp]:
     """The people of each block, marked by center and further strata."""
-    codes = told.stratum or [block.center for block in told.blocks]
+    codes = outcome.stratum or [block.center for block in outcome.blocks]
     return [
-        own.in_strata(np.full(len(own.times), code))
-        for own, code in zip(followed, codes, strict=True)
+        people.in_strata(np.full(len(people.times), code))
+        for people, code in zip(followed, codes, strict=True)
     ]
 
 
-def _by_arm(followed: Sequence[FollowUp], told: OutcomeTables) -> dict[str, FollowUp]:
-    pairs = list(zip(followed, told.blocks, strict=True))
+def _by_arm(followed: Sequence[FollowUp], outcome: OutcomeTables) -> dict[str, FollowUp]:
+    pairs = list(zip(followed, outcome.blocks, strict=True))
     return {
-        arm: stack([own for own, block in pairs if block.groups[0] == arm]) for arm in told.arms
+        arm: stack([people for people, block in pairs if block.groups[0] == arm])
+        for arm in outcome.arms
     }
 
 
@@ -674,75 +709,81 @@ def _ratios(
 ) -> tuple[RatioResult, ...]:
     """Each other arm's hazard over that of the first, within centers and further strata."""
     first, *others = people
-    found = []
+    ratios = []
     for other in others:
         ratio = hazard_ratio(within[first], within[other], stratified=True)
-        own = center_ratios(people[first], people[other])
-        found.append(
+        of_centers = center_ratios(people[first], people[other])
+        ratios.append(
             RatioResult(
                 first,
                 other,
                 None if ratio is None else ratio.interval(),
-                ratio_heterogeneity(list(own.values())),
-                tuple(CenterRatio(centers[c], r.interval()) for c, r in own.items()),
+                ratio_heterogeneity(list(of_centers.values())),
+                tuple(CenterRatio(centers[c], r.interval()) for c, r in of_centers.items()),
             )
         )
-    return tuple(found)
+    return tuple(ratios)
 
 
-def _adjusted(marked: Sequence[FollowUp], told: OutcomeTables) -> tuple[AdjustedRatio, ...]:
+def _adjusted(marked: Sequence[FollowUp], outcome: OutcomeTables) -> tuple[AdjustedRatio, ...]:
     """Cox's model of arm and covariates, within centers and strata: people alike are a group."""
-    places = (0, *range(1 + len(told.strata), 1 + len(told.strata) + len(told.covariates)))
-    names = (told.by or "", *told.covariates)
+    places = (0, *range(1 + len(outcome.strata), 1 + len(outcome.strata) + len(outcome.covariates)))
+    names = (outcome.by or "", *outcome.covariates)
     alike: dict[tuple[str, ...], list[FollowUp]] = {}
     together = {
         (out.center, out.grouping, _TOGETHER.join(out.levels))
-        for out in told.left_out
+        for out in outcome.left_out
         if out.adjusted_only
     }
-    for own, block in zip(marked, told.blocks, strict=True):
+    for people, block in zip(marked, outcome.blocks, strict=True):
         levels = zip(names[1:], (block.groups[i] for i in places[1:]), strict=True)
-        unclear = any((told.centers[block.center], *level) in together for level in levels)
-        if block.groups[0] in told.arms and not unclear:
-            alike.setdefault(tuple(block.groups[i] for i in places), []).append(own)
-    orders = [told.arms] + [
-        tuple(_as_declared({key[i] for key in alike}, told.levels.get(names[i], ())))
+        unclear = any((outcome.centers[block.center], *level) in together for level in levels)
+        if block.groups[0] in outcome.arms and not unclear:
+            alike.setdefault(tuple(block.groups[i] for i in places), []).append(people)
+    orders = [outcome.arms] + [
+        tuple(_as_declared({key[i] for key in alike}, outcome.levels.get(names[i], ())))
         for i in range(1, len(places))
     ]
     terms = [(i, level) for i, levels in enumerate(orders) for level in levels[1:]]
     design = np.array([[float(key[i] == level) for i, level in terms] for key in alike])
-    ratios = proportional_hazards([stack(own) for own in alike.values()], design, stratified=True)
+    ratios = proportional_hazards(
+        [stack(people) for people in alike.values()], design, stratified=True
+    )
     return tuple(
         AdjustedRatio(names[i], level, orders[i][0], None if r is None else r.interval())
         for (i, level), r in zip(terms, ratios, strict=True)
     )
 
 
-def _center_curves(people: Mapping[str, FollowUp], told: OutcomeTables) -> tuple[CenterCurve, ...]:
+def _center_curves(
+    people: Mapping[str, FollowUp], outcome: OutcomeTables
+) -> tuple[CenterCurve, ...]:
     """The centers' own curves, where they told who had the event."""
     curves = []
-    for number, center in enumerate(told.centers):
+    for number, center in enumerate(outcome.centers):
         for group, arm in people.items():
-            tables = [block.tables for block in told.of_arm(group, number)]
-            own = arm.part(arm.centers == number)
-            if own is not None and all(t.below is None for t in tables) and own.event_total > 0:
-                known = known_until(tables, told.lattice)
-                curves.append(CenterCurve(center, group, own, kaplan_meier(own.until(known))))
+            tables = [block.tables for block in outcome.of_arm(group, number)]
+            here = arm.part(arm.centers == number)
+            if here is not None and all(t.below is None for t in tables) and here.event_total > 0:
+                end = known_until(tables, outcome.lattice)
+                curves.append(CenterCurve(center, group, here, kaplan_meier(here.until(end))))
     return tuple(curves)
 
 
 def _notes(
-    told: OutcomeTables, people: Mapping[str, FollowUp], known: Mapping[str, float]
+    outcome: OutcomeTables, people: Mapping[str, FollowUp], ends: Mapping[str, float]
 ) -> tuple[str, ...]:
-    notes = [note for arm in told.arms for note in _unknown(arm, told, people[arm])]
-    notes += _told_together(told.left_out)
-    if told.added is not None:
-        notes.append(f"the arms of {told.added}, told before, added up; nothing new left")
-    if told.agreed:
-        notes.append(f"the centers agreed on the horizon {told.horizon:g}; time beyond it is cut")
-    if min(known.values()) < told.horizon:
-        notes.append(_ends(known, told.agreed))
-    vague = _without_moments(told)
+    notes = [note for arm in outcome.arms for note in _unknown(arm, outcome, people[arm])]
+    notes += _told_together(outcome.left_out)
+    if outcome.added is not None:
+        notes.append(f"the arms of {outcome.added}, told before, added up; nothing new left")
+    if outcome.agreed:
+        notes.append(
+            f"the centers agreed on the horizon {outcome.horizon:g}; time beyond it is cut"
+        )
+    if min(ends.values()) < outcome.horizon:
+        notes.append(_ends(ends, outcome.agreed))
+    vague = _without_moments(outcome)
     if vague:
         notes.append(
             f"precision is poor: {', '.join(vague)} told no moments of their cells, so that times "
@@ -751,9 +792,9 @@ def _notes(
     return tuple(notes)
 
 
-def _unknown(arm: str, told: OutcomeTables, people: FollowUp) -> Iterator[str]:
+def _unknown(arm: str, outcome: OutcomeTables, people: FollowUp) -> Iterator[str]:
     """What is estimated of an arm, where centers told no statuses."""
-    blocks = told.of_arm(arm)
+    blocks = outcome.of_arm(arm)
     centers = {block.center for block in blocks if block.tables.below is not None}
     if not centers:
         return
@@ -786,17 +827,17 @@ def _where_together(out: LeftOut) -> str:
     return f"{out.center}: {_TOGETHER.join(out.levels)}"
 
 
-def _ends(known: Mapping[str, float], agreed: bool) -> str:
-    ends = ", ".join(f"{end:.4g} ({group})" for group, end in known.items())
+def _ends(by_arm: Mapping[str, float], agreed: bool) -> str:
+    ends = ", ".join(f"{end:.4g} ({group})" for group, end in by_arm.items())
     hint = ". Hint: where follow-up ended at a known time, declare it, as in horizon=60"
     return f"people are known up to {ends}; curves end there{hint if agreed else ''}"
 
 
-def _without_moments(told: OutcomeTables) -> list[str]:
+def _without_moments(outcome: OutcomeTables) -> list[str]:
     """The centers that told counts alone."""
     vague = []
-    for number, center in enumerate(told.centers):
-        tables = [block.tables for block in told.blocks if block.center == number]
+    for number, center in enumerate(outcome.centers):
+        tables = [block.tables for block in outcome.blocks if block.center == number]
         cells = [c for t in tables for c in t.tables]
         if cells and all(np.isnan(cell.means).all() for cell in cells):
             vague.append(center)

@@ -18,8 +18,7 @@ from unpooled.center.questions import (
 )
 from unpooled.errors import MessageError, RefusedError
 from unpooled.maths.arrays import IntArray
-from unpooled.maths.tables.chain import Chain
-from unpooled.maths.tables.joining import Pools
+from unpooled.maths.tables.chain import Chain, Pools
 from unpooled.maths.tables.table import Table
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.table import TableResult
@@ -46,18 +45,20 @@ def run_table_beside(
 
 def lacking_note(people: Mapping[str, Mapping[str, int]], groups: Sequence[str]) -> str | None:
     """A group that only some centers have differs from the others as these centers do."""
-    lacking = sum(not all(own.get(group) for group in groups) for own in people.values())
+    lacking = sum(
+        not all(groups_here.get(group) for group in groups) for groups_here in people.values()
+    )
     if not lacking:
         return None
     return f"{lacking} of {len(people)} centers lack a group: their differences count as well"
 
 
-def table_note(table: TableResult, told: float) -> str | None:
-    """What to know about a test of the table; `told` is the share of the ranks' variance."""
+def table_note(table: TableResult, share: float) -> str | None:
+    """What to know about a test of the table; `share` is that of the ranks' variance."""
     lacking = lacking_note(table.people, table.groups)
-    if lacking or told >= PLAINLY:
+    if lacking or share >= PLAINLY:
         return lacking
-    return f"small groups leave {1 - told:.0%} of the ranks open: it rejects too seldom"
+    return f"small groups leave {1 - share:.0%} of the ranks open: it rejects too seldom"
 
 
 def run_table(
@@ -118,11 +119,11 @@ class _Chain:
         self.refusals += round_.refusals
         if center not in round_.aggregates:
             return
-        said = round_.aggregates[center]
-        counts = {group.group: _integers(group.counts) for group in said.groups}
+        aggregate = round_.aggregates[center]
+        counts = {group.group: _integers(group.counts) for group in aggregate.groups}
         self._check_groups(counts)
-        lower, upper = _outer(said)
-        self.grown.begin(np.array([lower, *said.edges, upper]), counts)
+        lower, upper = _outer(aggregate)
+        self.grown.begin(np.array([lower, *aggregate.edges, upper]), counts)
         self.people[center] = {group: int(people.sum()) for group, people in counts.items()}
 
     def _join(self, center: str, table: Table) -> None:
@@ -138,10 +139,10 @@ class _Chain:
         self.refusals += round_.refusals
         if center not in round_.aggregates:
             return
-        said = round_.aggregates[center]
-        pools = {g.group: Pools(_integers(g.spans), _integers(g.counts)) for g in said.groups}
+        aggregate = round_.aggregates[center]
+        pools = {g.group: Pools(_integers(g.spans), _integers(g.counts)) for g in aggregate.groups}
         self._check_groups(pools)
-        self.grown.join(np.array(said.splits, dtype=np.float64), pools, _outer(said))
+        self.grown.join(np.array(aggregate.splits, dtype=np.float64), pools, _outer(aggregate))
         self.people[center] = {group: int(p.counts.sum()) for group, p in pools.items()}
 
     def _check_groups(self, answered: Mapping[str, object]) -> None:
@@ -149,11 +150,11 @@ class _Chain:
             raise MessageError("the center answered for groups that were not asked for")
 
 
-def _outer(said: CenterTable | CenterJoin) -> tuple[float, float]:
+def _outer(aggregate: CenterTable | CenterJoin) -> tuple[float, float]:
     """The outer limits; infinite where they are open."""
     return (
-        -np.inf if said.lower is None else said.lower,
-        np.inf if said.upper is None else said.upper,
+        -np.inf if aggregate.lower is None else aggregate.lower,
+        np.inf if aggregate.upper is None else aggregate.upper,
     )
 
 

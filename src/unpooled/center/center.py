@@ -3,8 +3,10 @@
 import logging
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -14,6 +16,7 @@ from unpooled.center.data.variables import Variable
 from unpooled.center.disclosure import TooClose
 from unpooled.center.fingerprint import people_fingerprint
 from unpooled.center.gate import Asked, Asking, Gate, Release
+from unpooled.center.joint import JointCount
 from unpooled.center.keys import CenterKey
 from unpooled.center.ledger import Ledger
 from unpooled.center.memory import Draft, Key, Memory, MemoryFile, from_bits, memory_path
@@ -26,6 +29,7 @@ from unpooled.center.people import (
     find_cohort,
 )
 from unpooled.center.policy import Policy
+from unpooled.center.protocol import ProtocolRun
 from unpooled.center.questions import (
     EVERYBODY,
     Answer,
@@ -33,8 +37,10 @@ from unpooled.center.questions import (
     CatalogueQuestion,
     CohortQuestion,
     GroupRanksQuestion,
+    JointQuestion,
     Named,
     PowersQuestion,
+    ProtocolAnswer,
     ProtocolQuestion,
     RanksQuestion,
     Reason,
@@ -50,6 +56,7 @@ from unpooled.errors import GateError, HeldError, InputError, LedgerError, Messa
 from unpooled.maths.arrays import BoolArray
 from unpooled.maths.big_arrays import allocating
 
+_JOINT = '{"ask":"joint"'  # so a question about a joint center begins
 _log = logging.getLogger(__name__)  # what went wrong stays at the center
 
 _UNCOUNTED = frozenset({Reason.WAITING_FOR_STEWARD, Reason.REFUSED_BY_STEWARD, Reason.BUDGET})
@@ -70,6 +77,7 @@ class Center:
         variables: Mapping[str, Variable] | None = None,
         ledger: Path | None = None,
         steward: Steward | None = None,
+        keepers: Mapping[str, str] | None = None,
     ) -> None:
         if policy.person is not None and policy.person not in source.kinds:
             columns = ", ".join(source.kinds)
@@ -88,7 +96,8 @@ class Center:
         except LedgerError:
             self.ledger.close()
             raise
-        self._gate = Gate(name, policy, self.ledger, self._variables, self._memory, steward)
+        about = self._variables, self._memory, steward, dict(keepers or {}), self._shared()
+        self._gate = Gate(name, policy, self.ledger, *about)
         self._answers = {
             entry.question.encode(): entry.answer.encode()
             for entry in self.ledger
@@ -151,7 +160,13 @@ class Center:
             self._check_budget()
             if isinstance(question, CatalogueQuestion):
                 return self._gate.release(question, self._catalogue(), ticket=ticket)
-            if isinstance(question, ProtocolQuestion) or question.in_protocol:
+            if isinstance(question, JointQuestion):
+                return self._share(question, ticket)
+            if self._gate.shared:
+                raise RefusedQuestion(Reason.JOINED)
+            if isinstance(question, ProtocolQuestion):
+                return self._respond_to_protocol(question, ticket)
+            if question.in_protocol:
                 raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
             asked, refusals = self._choose(question)
             return self._respond(question, asked, refusals, ticket)
@@ -165,6 +180,69 @@ class Center:
         except Exception:
             _log.info("%s: a question could not be answered", self.name, exc_info=True)
             return self._refuse(question, Refusal(reason=Reason.FAILED), ticket, asked)
+
+    # --- a protocol -------------------------------------------------------------------------
+
+    def _respond_to_protocol(self, question: ProtocolQuestion, ticket: str | None) -> Release:
+        """All parts together; the same protocol again gets the same bytes."""
+        if self._memory.changed or not self._rows.source.unchanged():
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        before = self._answers.get(encode(question))
+        if before is not None:
+            return self._gate.release_again(question, before, ticket)
+        k = max(self._policy.k, question.protocol.k or 0)
+        if question.joint and self._may_join(k):
+            raise RefusedQuestion(Reason.JOINED)
+        policy = msgspec.structs.replace(self._policy, k=k)
+        rows, gate = self._rows, self._gate
+        if k > self._policy.k:
+            rows, gate = Rows(rows.source, policy, rows.secret), replace(gate, policy=policy)
+        asks = self.steward is not None
+        run = ProtocolRun(question.protocol, rows, gate, self._variables, self._answers, asks)
+        parts = run.answer()
+        if not self._rows.source.unchanged():  # while they were read
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        state = parts[-1].draft if parts else self._memory.state
+        shuts_out = self._still_open() - self._still_open(state.at(self._policy.k))
+        released = gate.release_protocol(question, parts, sorted(shuts_out), ticket)
+        self._open = self._still_open() - shuts_out
+        answer = decode_answer(released.payload)
+        if answer.aggregate is not None:
+            self._answers[encode(question)] = released.payload
+            self._answers |= {encode(p.question): p.payload for p in parts}
+        return released
+
+    # --- a joint center ---------------------------------------------------------------------
+
+    def _may_join(self, k: int) -> bool:
+        """Whether the center's people count in a joint center, where there is one."""
+        may_join = bool(self._gate.keepers) and self._policy.is_joint(self._rows.size, k)
+        return may_join and not self._gate.spoke_alone()
+
+    def _share(self, question: JointQuestion, ticket: str | None) -> Release:
+        """The center's people at the points of the plan, as shares."""
+        if self._memory.changed or not self._rows.source.unchanged():
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        rows, gate = self._rows, self._gate
+        gate.check_joint(question, rows.size)
+        asks = self.steward is not None
+        run = ProtocolRun(question.protocol, rows, gate, self._variables, self._answers, asks)
+        seed = blake2b(encode(question), key=self._secret, person=b"unpooled drawers").digest()
+        numbers = JointCount(run, rows, seed).vector(
+            question.plan, question.members.index(self.name)
+        )
+        if not rows.source.unchanged():  # while they were read
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        return gate.release_shares(question, numbers, rows.size, self._secret, ticket)
+
+    def _shared(self) -> list[JointQuestion]:
+        """The joint centers that the center's people count in, by its ledger."""
+        entries = (
+            decode_question(entry.question.encode())
+            for entry in self.ledger
+            if entry.kind == "release" and entry.question.startswith(_JOINT)
+        )
+        return [question for question in entries if isinstance(question, JointQuestion)]
 
     # --- people, by words alone -------------------------------------------------------------
 
@@ -425,17 +503,34 @@ class Center:
         today = _today()
         if self._policy.refusals_a_day is None:
             return today, 0
-        answers = (entry.answer for entry in self.ledger if entry.time.startswith(today))
-        return today, sum(_refuses(answer.encode()) for answer in answers)
+        entries = (entry for entry in self.ledger if entry.time.startswith(today))
+        return today, sum(
+            _refuses(entry.answer.encode()) for entry in entries if not _is_part(entry.question)
+        )
 
 
 def _refuses(payload: bytes) -> bool:
-    """Whether an answer says more than its numbers do: it refuses something, be it one group, for
-    a reason that may tell something; it is of an earlier set's people, or it shuts others out.
+    """Whether an answer says more than its numbers do: a refusal, be it of one group, or a hint.
+
+    What counts is a reason that may tell something, that people are those of an earlier set, or
+    that others are shut out. A protocol is one answer, however many of its parts are refused.
     """
     answer = decode_answer(payload)
-    hints = answer.nearest or answer.shuts_out
-    return bool(hints) or any(refusal.reason not in _UNCOUNTED for refusal in answer.refusals)
+    answers = [answer]
+    if isinstance(answer.aggregate, ProtocolAnswer):
+        answers += [part.answer for part in answer.aggregate.parts]
+    return any(
+        one.nearest or one.shuts_out or any(no.reason not in _UNCOUNTED for no in one.refusals)
+        for one in answers
+    )
+
+
+def _is_part(question: str) -> bool:
+    """Whether an entry of the ledger is a part of a protocol, which has an entry as a whole."""
+    if question == "null":
+        return False
+    asked = decode_question(question.encode())
+    return isinstance(asked, CohortQuestion) and asked.in_protocol
 
 
 def _today() -> str:

@@ -10,9 +10,8 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from unpooled.center.config import CenterFile, CenterVariable, open_data, policy_problems
-from unpooled.center.data.missing_words import MISSING_WORDS, words_sql
 from unpooled.center.data.sources import ROW, Source
-from unpooled.center.data.sql import quote
+from unpooled.center.data.sql import MISSING_WORDS, quote, words_sql
 from unpooled.center.fingerprint import people_changed, people_fingerprint
 from unpooled.center.keys import CenterKey
 from unpooled.center.ledger import Ledger, verify

@@ -44,9 +44,10 @@ numbers need max(K, 2m) witnesses, since m equations of few people can be solved
 *Order.* What was told may be put in any order that gives all their witnesses.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -67,10 +68,19 @@ _CROWDS = 256  # values of a variable that are told apart in counting who shares
 class TooClose(Exception):  # noqa: N818 - not an error of the program but a judgement
     """Together with earlier answers this would describe fewer than K people."""
 
-    def __init__(self, against: int | None = None, lacking: frozenset[int] = frozenset()) -> None:
-        self.against = against  # the number of the earlier answer
+    def __init__(
+        self,
+        against: Callable[[], int | None] = lambda: None,
+        lacking: frozenset[int] = frozenset(),
+    ) -> None:
+        self._against = against
         self.lacking = lacking  # parts without enough witnesses, where telling less may do
-        super().__init__(against)
+        super().__init__()
+
+    @cached_property
+    def against(self) -> int | None:
+        """The number of the earlier answer; it takes a while to find."""
+        return self._against()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +131,11 @@ class Told:
         joint, crowd = self._split(crowds.of)
         return replace(joint, crowd=crowd, others=crowds.others, knows=True)
 
-    def tell(self, part: Places, numbers: IntArray, answer: int) -> "Told":
+    def tell(self, part: Places, numbers: IntArray, answer: int, *, search: bool = True) -> "Told":
         """The list with one more disclosure; raises TooClose.
 
         `part` has a number per person, 0 for none; `numbers` says of parts 1, 2, ... how many
-        numbers each tells.
+        numbers each tells. Without `search` only the likely orders are tried, which is fast.
         """
         joint, label = self._split(part)
         if not label.any():
@@ -139,9 +149,10 @@ class Told:
                 return joint._judged(order, prefixes, new)
             except TooClose as close:
                 fewest = min(filter(None, (fewest, close.lacking)), key=len, default=fewest)
-        with suppress(TooClose):
-            return joint._sorted(new)
-        raise TooClose(joint._against(new), fewest)
+        if search:
+            with suppress(TooClose):
+                return joint._sorted(new)
+        raise TooClose(partial(joint._against, new), fewest)
 
     def heard(self, part: Places, numbers: IntArray, answer: int) -> "Told":
         """The list with a disclosure that was made, whatever today's K says of it.

@@ -13,9 +13,9 @@ they have decided.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ from unpooled.center.data.variables import Codebook, Variable
 from unpooled.center.data.where import columns, parse
 from unpooled.center.ledger import Kind, Ledger
 from unpooled.center.memory import Draft, Memory, answer_digest
-from unpooled.center.people import Cohort
+from unpooled.center.people import Cohort, RefusedQuestion
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     ANSWERS,
@@ -33,18 +33,34 @@ from unpooled.center.questions import (
     Answer,
     Catalogue,
     CatalogueQuestion,
+    CategoryQuestion,
     CohortQuestion,
+    Grouping,
+    JointQuestion,
+    MomentsQuestion,
     OutcomeQuestion,
+    ProtocolAnswer,
+    ProtocolPart,
+    ProtocolQuestion,
     Question,
     Reason,
     Refusal,
+    SizesQuestion,
     decode_answer,
+    decode_question,
     encode,
+    expand,
 )
+from unpooled.center.questions.joint import LEAST_MEMBERS, is_same_joint
 from unpooled.center.questions.message import asked_about
+from unpooled.center.questions.protocol import Kind as VariableKind
+from unpooled.center.questions.protocol import PartQuestion
+from unpooled.center.sealing import sealed_shares
 from unpooled.center.steward import Steward
-from unpooled.center.words import condition
+from unpooled.center.words import condition, rows_chosen
 from unpooled.errors import GateError, WhereError
+from unpooled.maths.arrays import IntArray
+from unpooled.maths.joint.shares import KEEPERS
 
 Asking = Question | CohortQuestion | None
 
@@ -76,6 +92,23 @@ class Asked:
     cohort: Cohort
     draft: Draft
     against: int | None = None  # the earlier answer that stands against a group of it
+    number: int | None = None  # of the answer in the ledger; None: the next
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A part of a protocol that the gate has judged, beside all parts before it."""
+
+    question: PartQuestion
+    payload: bytes
+    before: Draft
+    draft: Draft
+    against: int | None
+    seal: InitVar[object]
+
+    def __post_init__(self, seal: object) -> None:
+        if seal is not _SEAL:
+            raise GateError("only the gate judges a part of a protocol")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +121,8 @@ class Gate:
     variables: Codebook
     memory: Memory
     steward: Steward | None = None  # None: what the policy allows leaves unasked
+    keepers: Mapping[str, str] = field(default_factory=dict)  # of joint centers: name → public key
+    shared: list[JointQuestion] = field(default_factory=list)  # what its people count in
 
     def release(
         self,
@@ -107,17 +142,182 @@ class Gate:
         if against is None and asked is not None:
             against = asked.against
         draft = self._judged(decode_answer(payload), question, asked)
-        raw = _bytes(question)
-        if self.steward is None:
-            return self._recorded(question, answer, payload, draft, ticket, against)
-        if self.steward.approves(raw, payload, ticket):
+        if self._approved(question, payload, ticket):
             released = self._recorded(question, answer, payload, draft, ticket, against)
         else:
-            no = Refusal(reason=Reason.REFUSED_BY_STEWARD)
-            refused = Answer(k=answer.k, aggregate=None, refusals=(no,))
-            self._judged(refused, question, None)
-            released = self._recorded(question, refused, encode(refused), None, ticket, None)
-        self.steward.settle(raw, payload)
+            released = self._refused(question, ticket)
+        self._settle(question, payload)
+        return released
+
+    def judge(
+        self,
+        question: PartQuestion,
+        answer: Answer,
+        asked: Asked | None,
+        before: Draft,
+        number: int,
+        against: int | None = None,
+    ) -> Judged:
+        """Judge a part of a protocol, beside those before it; raises as `release` does."""
+        payload = encode(answer)
+        draft = before
+        if asked is not None:
+            draft = before.recorded_now()
+            if not isinstance(question, SizesQuestion):  # it looks at nobody's value
+                words = rows_chosen(question, asked.cohort.rows.varies)
+                draft = draft.about_rows(question.variable, words)
+            beside = Asked(asked.cohort, draft, number=number)
+            draft = self._judged(decode_answer(payload), question, beside) or draft
+        else:
+            self._judged(decode_answer(payload), question, None)
+        return Judged(question, payload, before, draft, against, _SEAL)
+
+    def release_protocol(
+        self,
+        question: ProtocolQuestion,
+        parts: Sequence[Judged],
+        shuts_out: Sequence[str] = (),
+        ticket: str | None = None,
+    ) -> Release:
+        """Let a whole protocol out: one approval, and a line in ledger and memory for each part.
+
+        The last line is of the whole, as it leaves.
+        """
+        self._check_parts(question, parts)
+        answer = Answer(
+            k=self.policy.k,
+            aggregate=ProtocolAnswer(
+                k=self.policy.k,
+                parts=tuple(
+                    ProtocolPart(question=part.question, answer=decode_answer(part.payload))
+                    for part in parts
+                ),
+            ),
+            shuts_out=tuple(shuts_out),
+        )
+        payload = encode(answer)
+        if self._approved(question, payload, ticket):
+            for part in parts:
+                part_answer = decode_answer(part.payload)
+                recorded = part.question, part_answer, part.payload, part.draft
+                self._recorded(*recorded, None, part.against)
+            released = self._recorded(question, answer, payload, None, ticket, None)
+        else:
+            released = self._refused(question, ticket)
+        self._settle(question, payload)
+        return released
+
+    def release_again(
+        self, question: ProtocolQuestion, payload: bytes, ticket: str | None
+    ) -> Release:
+        """What a protocol was answered before, once more: it tells nothing new.
+
+        The steward may have changed their mind since.
+        """
+        same = _bytes(question).decode(), payload.decode()
+        if not any((entry.question, entry.answer) == same for entry in self.ledger):
+            raise GateError("this did not leave before")
+        if self._approved(question, payload, ticket):
+            answer = decode_answer(payload)
+            released = self._recorded(question, answer, payload, None, ticket, None)
+        else:
+            released = self._refused(question, ticket)
+        self._settle(question, payload)
+        return released
+
+    def _check_parts(self, question: ProtocolQuestion, parts: Sequence[Judged]) -> None:
+        """The parts are the questions of the protocol, each judged beside those before it."""
+        protocol = question.protocol
+        kinds = {
+            part.question.variable: kind_of(part.question)
+            for part in parts
+            if isinstance(part.question, CategoryQuestion | MomentsQuestion)
+        }
+        if tuple(part.question for part in parts) != expand(protocol, kinds):
+            raise GateError("the parts of an answer must be those of the protocol")
+        before = self.memory.state.at(self.policy.k)
+        for part in parts:
+            if not part.before.tells_as(before):
+                raise GateError("each part of a protocol must be judged beside those before it")
+            before = part.draft
+
+    def _approved(self, question: Asking, payload: bytes, ticket: str | None) -> bool:
+        """Whether it may leave; raises `HeldError` while the steward has not decided."""
+        return self.steward is None or self.steward.approves(_bytes(question), payload, ticket)
+
+    def _settle(self, question: Asking, payload: bytes) -> None:
+        if self.steward is not None:
+            self.steward.settle(_bytes(question), payload)
+
+    def _refused(self, question: Asking, ticket: str | None) -> Release:
+        no = Refusal(reason=Reason.REFUSED_BY_STEWARD)
+        refused = Answer(k=self.policy.k, aggregate=None, refusals=(no,))
+        self._judged(refused, question, None)
+        return self._recorded(question, refused, encode(refused), None, ticket, None)
+
+    # --- a joint center ---------------------------------------------------------------------
+
+    def check_joint(self, question: JointQuestion, people: int) -> None:
+        """Raise RefusedQuestion where the center's people may not count in this joint center.
+
+        A center tells of its people alone or in a joint center, never both, and in one alone: what
+        one tells, taken from the other, would leave people who may be fewer than K. With other
+        members the same may be asked again: keepers open it once.
+        """
+        members, policy = question.members, self.policy
+        if self.center not in members or len(set(members)) < len(members):
+            raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
+        if question.plan.k < max(policy.k, question.protocol.k or 0):
+            raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
+        if not policy.is_joint(people, question.plan.k):
+            raise RefusedQuestion(Reason.NOT_JOINT)
+        if len(members) < LEAST_MEMBERS:
+            raise RefusedQuestion(Reason.FEW_MEMBERS, limit=LEAST_MEMBERS)
+        named = {keeper.name: keeper.public for keeper in question.keepers}
+        if len(question.keepers) != KEEPERS or dict(self.keepers) != named:
+            raise RefusedQuestion(Reason.OTHER_KEEPERS)
+        if self.spoke_alone():
+            raise RefusedQuestion(Reason.TOLD_ALONE)
+        if not all(is_same_joint(question, earlier) for earlier in self.shared):
+            raise RefusedQuestion(Reason.OTHER_JOINT)
+
+    def spoke_alone(self) -> bool:
+        """Whether anything left that tells of the center's people alone."""
+        about = (CatalogueQuestion, JointQuestion)
+        return any(
+            entry.kind == "release"
+            and not isinstance(decode_question(entry.question.encode()), about)
+            for entry in self.ledger
+        )
+
+    def release_shares(
+        self,
+        question: JointQuestion,
+        numbers: IntArray,
+        people: int,
+        secret: bytes,
+        ticket: str | None = None,
+    ) -> Release:
+        """Split a center's numbers and seal each share to its keeper: so they leave, or not at all.
+
+        The same numbers are split and sealed alike, so that a steward decides on what leaves.
+        """
+        self.check_joint(question, people)
+        plan = question.plan
+        if len(numbers) != question.length(self.center) or numbers.min(initial=0) < 0:
+            raise GateError("what is shared must be the counts that the plan names")
+        if int(numbers[: plan.blocks].sum()) != people:
+            raise GateError("everybody must be counted once")
+        answer = Answer(
+            k=self.policy.k, aggregate=sealed_shares(question, self.center, numbers, secret)
+        )
+        payload = encode(answer)
+        if self._approved(question, payload, ticket):
+            released = self._recorded(question, answer, payload, None, ticket, None)
+            self.shared.append(question)
+        else:
+            released = self._refused(question, ticket)
+        self._settle(question, payload)
         return released
 
     def repeat(self, question: Asking, ticket: str | None) -> Release | None:
@@ -129,8 +329,10 @@ class Gate:
         """What would be told, in full; raises unless all of it may leave."""
         if answer.k != self.policy.k:
             raise GateError("the K that is told must be the K that is in force")
-        self._judge_refusals(answer, question)
+        self._judge_refusals(answer, question, None if asked is None else asked.cohort)
         aggregate: Any = answer.aggregate
+        if self.shared and not isinstance(aggregate, Catalogue | None):
+            raise GateError("who counts in a joint center must not be told of alone")
         if aggregate is None:
             if answer.nearest:
                 raise GateError("a group that was not asked for must not be named")
@@ -153,10 +355,14 @@ class Gate:
         aggregate.limits(question, self.policy.terms(question, declared))
         return self._judge_people(aggregate, question, asked)
 
-    def _judge_refusals(self, answer: Answer, question: Asking) -> None:
+    def _judge_refusals(self, answer: Answer, question: Asking, cohort: Cohort | None) -> None:
         names, k = _names(question), self.policy.k
+        if cohort is not None and cohort.blocks is not None:
+            names |= set(cohort.blocks)
         needed = question.needs(k) if isinstance(question, CohortQuestion) else k
         limits = {None, k, needed, self.policy.refusals_a_day}
+        if isinstance(question, JointQuestion):
+            limits.add(LEAST_MEMBERS)
         for refusal in answer.refusals:
             if refusal.name is not None and refusal.name not in names:
                 raise GateError("a refusal may name only what the question named")
@@ -166,27 +372,35 @@ class Gate:
     def _judge_labels(self, aggregate: Aggregate, question: CohortQuestion, cohort: Cohort) -> None:
         """Only variables that the policy allows, only groups that were asked for, and each once."""
         groups = set(question.groups or ()) if question.by is not None else set()
-        if not all(self.policy.allows(name) for name in _names(question) - groups):
+        if not all(self.policy.allows(name) for name in _columns(question)):
             raise GateError("the policy does not allow this variable")
         labels = list(aggregate.labels())
         if len(set(labels)) < len(labels) or not labels:
             raise GateError("a group must be told once")
         asked = {EVERYBODY} if question.by is None else groups or set(cohort.groups)
+        if question.blocks is not None:
+            asked = set(cohort.blocks or ())
         if not set(labels) <= asked & set(cohort.groups):
             raise GateError("a group that was not asked for must not be named")
 
     def _judge_people(self, aggregate: Aggregate, question: CohortQuestion, asked: Asked) -> Draft:
         """The counts are those of the people that are declared; and the rule allows them."""
-        cohort, number = asked.cohort, len(self.ledger) + 1
-        draft, words = asked.draft, condition(question.where)
-        for group in aggregate.labels():
-            key = (question.by, question.cuts, group)
-            draft = draft.choose(key, words, cohort.members(group), number)
+        cohort, draft, words = asked.cohort, asked.draft, condition(question.where)
+        number = asked.number or len(self.ledger) + 1
+        if question.blocks is not None:
+            draft = draft.choose_blocks(blocks_name(question.blocks), cohort.blocks or {}, number)
+        else:
+            for group in aggregate.labels():
+                key = (question.by, question.cuts, group)
+                draft = draft.choose(key, words, cohort.members(group), number)
+        disclosures = list(aggregate.tells(question, cohort))
         declared: Counter[int] = Counter()
-        for disclosure in aggregate.tells(question, cohort):
+        for disclosure in disclosures:
             disclosure.check()
             declared.update(count for count in disclosure.counts if count is not None)
-            draft = draft.tell(disclosure, number, cohort.value)
+        draft = draft.tell_all(
+            disclosures, number, cohort.value, blocks=question.blocks is not None
+        )
         if Counter(_whole_numbers(msgspec.to_builtins(aggregate))) - declared:
             raise GateError("a count that is said must be declared")
         return draft
@@ -201,12 +415,12 @@ class Gate:
         against: int | None,
     ) -> Release:
         raw, number = _bytes(question), len(self.ledger) + 1
-        if isinstance(question, CohortQuestion):
-            about = f"{raw_name(question)} of {asked_about(question)}"
+        about = _about(question)
+        if about is not None:
             self.memory.record(number, answer_digest(raw, payload), about, draft, against)
         kind: Kind = "refusal" if answer.aggregate is None else "release"
         self.ledger.append(kind, raw, payload, ticket)
-        if isinstance(question, CohortQuestion):
+        if about is not None:
             self.memory.remember(number, about, draft, against)
         return Release(self.center, payload, _SEAL)
 
@@ -216,15 +430,46 @@ def raw_name(question: CohortQuestion) -> str:
     return str(type(question).__struct_config__.tag)
 
 
+def kind_of(question: CohortQuestion) -> VariableKind:
+    """What a question of a protocol takes its variable for."""
+    return "category" if isinstance(question, CategoryQuestion) else "number"
+
+
+def _about(question: Asking) -> str | None:
+    """What the memory calls a question about people."""
+    if isinstance(question, ProtocolQuestion):
+        return f"protocol {question.protocol.title}"
+    if isinstance(question, JointQuestion):
+        return f"a joint center for {question.protocol.title}"
+    if isinstance(question, CohortQuestion):
+        return f"{raw_name(question)} of {asked_about(question)}"
+    return None
+
+
+def blocks_name(blocks: Sequence[Grouping]) -> str:
+    """What the memory calls groupings that are crossed."""
+    return "blocks " + msgspec.json.encode(list(blocks)).decode()
+
+
 def _bytes(question: Asking) -> bytes:
     return b"null" if question is None else encode(question)
 
 
 def _names(question: Asking) -> set[str]:
     """Every name that the question itself uses; a refusal may repeat no other."""
+    if isinstance(question, JointQuestion):
+        groupings = question.plan.groupings
+        used = {part.variable for part in question.plan.parts}
+        return used | {name for g in groupings for name in (g.name, g.column)}
     if not isinstance(question, CohortQuestion):
         return set()
-    used = {question.variable, *(question.groups or ())}
+    grouped_by = {grouping.name for grouping in question.blocks or ()}
+    return _columns(question) | grouped_by | set(question.groups or ())
+
+
+def _columns(question: CohortQuestion) -> set[str]:
+    """Every column that a question uses."""
+    used = {question.variable, *(grouping.column for grouping in question.blocks or ())}
     if question.by is not None:
         used.add(question.by)
     if isinstance(question, OutcomeQuestion):

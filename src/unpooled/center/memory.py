@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from hashlib import sha256
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from unpooled.center.keys import Hex64
 from unpooled.center.ledger import Ledger
 from unpooled.center.line_file import LineFile
 from unpooled.center.questions import CatalogueQuestion, Disclosure, decode_question
+from unpooled.center.questions.message import put_together
 from unpooled.center.words import Words
 from unpooled.errors import LedgerError
 from unpooled.maths import big_arrays
@@ -53,6 +54,7 @@ class PackedDisclosure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     numbers: dict[str, tuple[int, ...]]
     parts: int
     edges: tuple[float, ...] = ()
+    tables: tuple[tuple[int, int, tuple[float, ...]], ...] = ()
 
 
 class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -115,10 +117,17 @@ class Draft:
     new_crowds: Mapping[str, Crowds] = field(default_factory=dict)
 
     def tell(
-        self, disclosure: Disclosure, answer: int, values: Values, *, judged: bool = True
+        self,
+        disclosure: Disclosure,
+        answer: int,
+        values: Values,
+        *,
+        judged: bool = True,
+        search: bool = True,
     ) -> "Draft":
         """The draft with one more disclosure; raises TooClose, unless it is not to be judged."""
-        new_crowds, tell = dict(self.new_crowds), Told.tell if judged else Told.heard
+        new_crowds = dict(self.new_crowds)
+        tell = partial(Told.tell, search=search) if judged else Told.heard
         if not disclosure.numbers:
             part, ones = disclosure.part, np.ones(len(disclosure.counts), dtype=np.int64)
             words = tell(self.words, part, ones, answer)
@@ -133,12 +142,41 @@ class Draft:
                 new_crowds[variable] = crowds(values())
                 one = one.knowing(new_crowds[variable])
             lists[variable] = tell(one, disclosure.part, each, answer)
-        if disclosure.edges:
-            cut, edges = next(iter(disclosure.numbers)), np.array(disclosure.edges)
-            tables = (*tables, ToldTable(cut, edges, bits(disclosure.part > 0)))
+        last = len(disclosure.counts)
+        cut_at = [(1, last, disclosure.edges)] if disclosure.edges else disclosure.tables
+        for first, last, edges in cut_at:
+            inside = (disclosure.part >= first) & (disclosure.part <= last)
+            cut = next(iter(disclosure.numbers))
+            tables = (*tables, ToldTable(cut, np.array(edges), bits(inside)))
         return replace(
             self, variables=lists, tables=tables, new=(*self.new, disclosure), new_crowds=new_crowds
         )
+
+    def tell_all(
+        self, disclosures: Iterable[Disclosure], answer: int, values: Values, *, blocks: bool
+    ) -> "Draft":
+        """The draft with several disclosures; raises TooClose.
+
+        Those of `blocks` are judged together first, and one after the other where that fails.
+        """
+        each = [one for one in disclosures if not one.numbers or not self._is_known(one)]
+        if blocks:
+            with suppress(TooClose):
+                return self.tell_blocks(each, answer, values)
+        draft = self
+        for one in each:
+            draft = draft.tell(one, answer, values, search=not blocks)
+        return draft
+
+    def tell_blocks(
+        self, disclosures: Iterable[Disclosure], answer: int, values: Values
+    ) -> "Draft":
+        """The draft with disclosures of different people, judged as one; raises TooClose."""
+        each = [one for one in disclosures if not one.numbers or not self._is_known(one)]
+        draft = self
+        for one in put_together(each):
+            draft = draft.tell(one, answer, values, search=False)
+        return draft
 
     def _is_known(self, disclosure: Disclosure) -> bool:
         """Whether it counts a set that words chose already, and nothing else."""
@@ -163,7 +201,38 @@ class Draft:
         """The same in fewer disclosures, once an answer is whole."""
         words = self.words.gathered(answer)
         lists = {v: one.gathered(answer) for v, one in self.variables.items()}
-        return replace(self, words=words, variables=lists, new=(), new_crowds={})
+        return replace(self, words=words, variables=lists)
+
+    def choose_blocks(self, name: str, blocks: Mapping[str, BoolArray], answer: int) -> "Draft":
+        """The draft with sets that words chose together, each person being in one; or TooClose."""
+        sets = tuple(
+            ToldSet((name, None, block), frozenset(), bits(people))
+            for block, people in blocks.items()
+        )
+        if all(one in self.sets for one in sets):
+            return self
+        part = np.zeros(self.size, dtype=np.int32)
+        for number, people in enumerate(blocks.values(), 1):
+            part[people] = number
+        whole = Disclosure(part, (None,) * len(sets))
+        draft = self.tell(whole, answer, _no_values, search=False)
+        return replace(draft, sets=(*draft.sets, *(one for one in sets if one not in self.sets)))
+
+    def at(self, k: int) -> "Draft":
+        """The same, judged by another K from here on."""
+        lists = {variable: replace(one, k=k) for variable, one in self.variables.items()}
+        return replace(self, words=replace(self.words, k=k), variables=lists)
+
+    def tells_as(self, other: "Draft") -> bool:
+        """Whether it has the very list of another, whatever the K."""
+        return self.words.elements is other.words.elements and (
+            {v: id(one.elements) for v, one in self.variables.items()}
+            == {v: id(one.elements) for v, one in other.variables.items()}
+        )
+
+    def recorded_now(self) -> "Draft":
+        """The same, with nothing that is still to be written down."""
+        return replace(self, new=(), new_crowds={})
 
     def fresh(self) -> "Draft":
         """As if nothing had been told."""
@@ -310,7 +379,7 @@ class Memory:
         if against is not None:
             self.against[number] = against
         if draft is not None:
-            self.state = draft.gathered(number)
+            self.state = draft.gathered(number).recorded_now().at(self.state.words.k)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -447,6 +516,7 @@ def _packed(before: Draft, draft: Draft) -> dict[str, object]:
                 dict(disclosure.numbers),
                 len(disclosure.counts),
                 disclosure.edges,
+                disclosure.tables,
             )
             for disclosure in draft.new
         ),
@@ -465,11 +535,17 @@ def _again(before: Draft, line: Line) -> Draft:
                 elements = draft.variables.get(variable, draft.words).knowing(new_crowds[variable])
                 draft = replace(draft, variables={**draft.variables, variable: elements})
         part = _wide(disclosure.part, size)
-        again = Disclosure(part, (None,) * disclosure.parts, disclosure.numbers, disclosure.edges)
+        again = Disclosure(
+            part,
+            (None,) * disclosure.parts,
+            disclosure.numbers,
+            disclosure.edges,
+            disclosure.tables,
+        )
         draft = draft.tell(again, line.number, _no_values, judged=False)
     sets = tuple(ToldSet(s.key, frozenset(s.words), _bytes(s.people), s.nearest) for s in line.sets)
     rows = {**draft.rows, **{v: frozenset(w) for v, w in line.rows.items()}}
-    return replace(draft, sets=(*draft.sets, *sets), rows=rows).gathered(line.number)
+    return replace(draft, sets=(*draft.sets, *sets), rows=rows).gathered(line.number).recorded_now()
 
 
 def _narrow(part: Places) -> bytes:

@@ -17,9 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from unpooled.center.data import where
-from unpooled.center.data.missing_words import UNKNOWN_WORDS, words_sql
 from unpooled.center.data.sources import ROW, Source
-from unpooled.center.data.sql import literal, quote
+from unpooled.center.data.sql import UNKNOWN_WORDS, literal, quote, words_sql
 from unpooled.center.data.variables import Variable
 from unpooled.center.policy import PerPerson, Policy
 from unpooled.center.questions import (
@@ -30,6 +29,7 @@ from unpooled.center.questions import (
     OutcomeQuestion,
     Reason,
     Refusal,
+    SizesQuestion,
     bands,
 )
 from unpooled.errors import WhereError
@@ -186,10 +186,11 @@ class Cohort:
         self._counted: dict[str, BoolArray] = {}
         self._cells: dict[str, tuple[tuple[float, ...], Places]] = {}
         self.nearest: tuple[str, ...] = ()  # groups that are answered as an earlier set was
-        if blocks is None:
+        self.blocks = None if blocks is None else dict(blocks)  # of everybody, also if left out
+        if self.blocks is None:
             self._read_groups()
         else:
-            self.groups = dict(blocks)
+            self.groups = dict(self.blocks)
 
     # --- who they are -----------------------------------------------------------------------
 
@@ -282,10 +283,16 @@ class Cohort:
     def counted(self, group: str) -> BoolArray:
         """Who counts as having a value: all but the missing ones where these are K or more."""
         if group not in self._counted:
-            members, present = self.groups[group], self._present(group)
+            members = self.groups[group]
+            present = members if self._of_everybody else self._present(group)
             few = int(np.count_nonzero(members)) - int(np.count_nonzero(present)) < self.k
             self._counted[group] = members if few else present
         return self._counted[group]
+
+    @property
+    def _of_everybody(self) -> bool:
+        """Whether people count whatever values they have: the sizes of blocks."""
+        return self.blocks is not None and isinstance(self.question, SizesQuestion)
 
     def n(self, group: str) -> int:
         """How many of a group count as having a value."""
@@ -313,6 +320,10 @@ class Cohort:
             self._values = self._with_draws()
         return self._values
 
+    def known_values(self) -> FloatArray:
+        """Each person's own value, NaN for those without one; of a category the level's number."""
+        return self._own_values()
+
     def cells(self, group: str, edges: tuple[float, ...]) -> Places:
         """In which cell (edges[b−1], edges[b]], from 0, the value of each who counts lies.
 
@@ -337,7 +348,7 @@ class Cohort:
     def levels(self, group: str, cells: Sequence[Sequence[str]]) -> Places:
         """In which of these cells of levels, from 0, that of each who counts lies."""
         place = {level: cell for cell, levels in enumerate(cells) for level in levels}
-        names = (*self.level_names(), OTHER)
+        names = self._column_levels.names_and_other
         cell_of = np.array([place.get(name, len(cells)) for name in names], dtype=np.int32)
         code = big_arrays.chosen(self.value(), self.counted(group))
         return np.asarray(cell_of[code.astype(np.int64)])
@@ -472,6 +483,11 @@ class ColumnLevels:
     code: FloatArray
     empty: tuple[bool, ...]
 
+    @property
+    def names_and_other(self) -> tuple[str, ...]:
+        """All that a person's number may mean."""
+        return self.names if OTHER in self.names else (*self.names, OTHER)
+
 
 def column_levels(
     rows: Rows,
@@ -497,7 +513,8 @@ def column_levels(
         all_frequent = len(frequent) == len(counts)
         each = (all_frequent or counts.get(name, 0) >= k for name in names)
         empty = tuple(zeros and may for may in (*each, all_frequent))
-    coded = f"SELECT unit, {_coded('g', names)} AS c FROM ({people})"
+    other = names.index(OTHER) if OTHER in names else None
+    coded = f"SELECT unit, {_coded('g', names, other)} AS c FROM ({people})"
     code = big_arrays.full(rows.size, np.nan, np.float64)
     for batch in rows.source.batches(f"SELECT unit, coalesce(c, -1) AS c FROM ({coded})"):
         code[batch["unit"]] = np.where(batch["c"] < 0, np.nan, batch["c"])

@@ -70,7 +70,7 @@ from unpooled.center.questions.ranks import overlap
 from unpooled.center.questions.survival import by_status
 from unpooled.errors import GateError
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.lattice.cell_moments import dominated, rounded
+from unpooled.maths.lattice.cells import dominated, rounded
 from unpooled.maths.lattice.cutting import lattice_table, status_table, table_at
 from unpooled.maths.lattice.lattice import (
     Lattice,
@@ -85,9 +85,10 @@ from unpooled.maths.quantiles.yeo_johnson import power_moments, round_moments
 from unpooled.maths.ranks.group_ranks import rank_variance, tied_people, trend_variance
 from unpooled.maths.ranks.mann_whitney import rank_statistics
 from unpooled.maths.tables.binning import Rule, buffer, coarsen, cut, place_boundaries
-from unpooled.maths.tables.joining import join, join_again
+from unpooled.maths.tables.chain import join, join_again
 
 _COARSER = (1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # times K people a cell
+_THINNER = 6  # times that blocks say less, before coarser ones are tried
 _LATER, _AT_LEAST = 3.0, 5  # of a table that is not the first; and so many cells
 _JOINING = 3  # cells that a table has at least once an outer one joined its neighbour
 _MANY = 5  # K people: of 50, 41 are even by chance in three of a million columns
@@ -97,6 +98,27 @@ T = TypeVar("T")
 Said = TypeVar("Said", bound=Aggregate)
 Tells = Callable[[T], Iterable[Disclosure]]
 Thinner = Callable[[T, frozenset[int]], T | None]
+
+
+def _thinned(
+    each: Mapping[str, T],
+    disclosures: Mapping[str, Sequence[Disclosure]],
+    lacking: frozenset[int],
+    thinner: Callable[[str], Thinner[T]],
+) -> dict[str, T] | None:
+    """Groups of which some parts lack witnesses, with less of these; None where that is no help."""
+    if any(len(some) != 1 for some in disclosures.values()):
+        return None
+    shorter, first = dict(each), 0
+    for group, (one,) in disclosures.items():
+        parts = frozenset(part - first for part in lacking if 0 < part - first <= len(one.counts))
+        first += len(one.counts)
+        if parts:
+            less = thinner(group)(shorter[group], parts)
+            if less is None:
+                return None
+            shorter[group] = less
+    return shorter if shorter != each else None
 
 
 def _no_thinner(_said: object, _lacking: frozenset[int]) -> None:
@@ -156,10 +178,63 @@ class Summary:
 
     def _tell(self, disclosures: Iterable[Disclosure]) -> None:
         """All of these, or none."""
-        draft = self.draft
-        for disclosure in disclosures:
-            draft = draft.tell(disclosure, self.number, self.cohort.value)
-        self.draft = draft
+        blocks = self.question.blocks is not None
+        self.draft = self.draft.tell_all(disclosures, self.number, self.cohort.value, blocks=blocks)
+
+    def _by_group(
+        self,
+        tries: Callable[[str], Iterator[T]],
+        tells: Callable[[str, T], Iterable[Disclosure]],
+        thinner: Callable[[str], Thinner[T]] = lambda _: _no_thinner,
+    ) -> dict[str, T]:
+        """What is said of each group.
+
+        Blocks are told together where the rule allows it; else one after the other, each as rich
+        as it may be, and without those of which nothing may be told.
+        """
+        groups = list(self.cohort.groups)
+        if self.question.blocks is None:
+            return {g: self._first(tries(g), partial(tells, g), thinner(g)) for g in groups}
+        richest = self._together(groups, tries, tells, thinner)
+        if richest is None:
+            richest = {}
+            for group in groups:
+                with suppress(RefusedQuestion, TooClose):
+                    richest[group] = self._first(
+                        tries(group), partial(tells, group), thinner(group)
+                    )
+        if not richest:
+            raise TooClose
+        self.cohort.only(list(richest))
+        return richest
+
+    def _together(
+        self,
+        groups: Sequence[str],
+        tries: Callable[[str], Iterator[T]],
+        tells: Callable[[str, T], Iterable[Disclosure]],
+        thinner: Callable[[str], Thinner[T]],
+    ) -> dict[str, T] | None:
+        """All groups at once, each as rich as the others; None where the rule allows none of it."""
+        ways: dict[str, list[T]] = {}
+        for group in groups:
+            with suppress(RefusedQuestion):
+                ways[group] = list(dict.fromkeys(tries(group)))
+        for number in range(max(map(len, ways.values()), default=0)):
+            each = {group: way[min(number, len(way) - 1)] for group, way in ways.items()}
+            for _ in range(_THINNER):
+                disclosures = {group: list(tells(group, one)) for group, one in each.items()}
+                flat = [one for some in disclosures.values() for one in some]
+                try:
+                    self.draft = self.draft.tell_blocks(flat, self.number, self.cohort.value)
+                except TooClose as close:
+                    thin = _thinned(each, disclosures, close.lacking, thinner)
+                    if thin is None:
+                        break
+                    each = thin
+                else:
+                    return each
+        return None
 
     def _first(self, tries: Iterable[T], tells: Tells[T], thinner: Thinner[T] = _no_thinner) -> T:
         """The first of several ways to say something that the rule allows.
@@ -198,13 +273,11 @@ class Summary:
         return Sizes(sizes=sizes)
 
     def _moments(self) -> Moments:
-        moments: list[GroupMoments] = []
-        for group in self.cohort.groups:
-            tries = (
-                Moments(moments=(group_moments,)) for group_moments in self._said_moments(group)
-            )
-            moments += self._all(tries).moments
-        return Moments(moments=tuple(moments))
+        def tells(_group: str, moments: GroupMoments) -> Iterable[Disclosure]:
+            return Moments(moments=(moments,)).tells(self.question, self.cohort)
+
+        moments = self._by_group(self._said_moments, tells)
+        return Moments(moments=tuple(moments.values()))
 
     def _said_moments(self, group: str) -> Iterator[GroupMoments]:
         """With mean and SD, with the mean alone, with neither."""
@@ -415,23 +488,22 @@ class Summary:
         declared, terms = self.terms.declared, self.terms
         facts = self._facts()
         lattice = declared.lattice(*facts)
-        groups = []
-        for group in self.cohort.groups:
 
-            def tells(cells_of: CellTable, group: str = group) -> Iterable[Disclosure]:
-                cells = cells_of.edges, cells_of.counts, cells_of.numbers()
-                return [in_cells(self.cohort, group, self.question.variable, *cells)]
+        def tells(group: str, table: CellTable) -> Iterable[Disclosure]:
+            cells = table.edges, table.counts, table.numbers()
+            return [in_cells(self.cohort, group, self.question.variable, *cells)]
 
+        def thinner(group: str) -> Thinner[CellTable]:
             values = self.cohort.values(group)
-            thinner = partial(
+            return partial(
                 _thinner, values=values, lattice=lattice, k=terms.k, moments=terms.moments
             )
-            table = self._first(self._cell_tables(group, lattice), tells, thinner)
-            groups.append(GroupTable(group=group, table=table))
+
+        tables = self._by_group(partial(self._cell_tables, lattice=lattice), tells, thinner)
         return LatticeTables(
             scale=facts.scale,
             moments=terms.moments,
-            groups=tuple(groups),
+            groups=tuple(GroupTable(group=g, table=table) for g, table in tables.items()),
             resolution=facts.resolution,
             lower=declared.lower,
             upper=declared.upper,
@@ -502,27 +574,28 @@ class Summary:
         question, declared = self.question, self.terms.declared
         facts = self._facts(question.horizon)
         lattice = declared.follow_up_lattice(facts.scale, question.horizon, facts.resolution)
-        groups = []
-        for group in self.cohort.groups:
+
+        def tells(_group: str, statuses: GroupStatuses) -> Iterable[Disclosure]:
+            return [by_status(statuses, question, self.cohort)]
+
+        def thinner(group: str) -> Thinner[GroupStatuses]:
             events, censored = self._times(group)
-            times = {
-                "events": events,
-                "censored": censored,
-                "either": np.sort(np.concatenate((events, censored))),
-            }
-            thinner = partial(
+            return partial(
                 _thinner_statuses,
-                times=times,
+                times={
+                    "events": events,
+                    "censored": censored,
+                    "either": np.sort(np.concatenate((events, censored))),
+                },
                 lattice=lattice,
                 k=self.terms.k,
                 moments=self.terms.moments,
             )
 
-            def tells(statuses: GroupStatuses) -> Iterable[Disclosure]:
-                return [by_status(statuses, question, self.cohort)]
-
-            groups.append(self._first(self._statuses(group, lattice), tells, thinner))
-        return SurvivalTables(scale=facts.scale, groups=tuple(groups), resolution=facts.resolution)
+        groups = tuple(
+            self._by_group(partial(self._statuses, lattice=lattice), tells, thinner).values()
+        )
+        return SurvivalTables(scale=facts.scale, groups=groups, resolution=facts.resolution)
 
     def _statuses(self, group: str, lattice: Lattice) -> Iterator[GroupStatuses]:
         """All or nothing: n and one of the two would give the other away."""
@@ -585,15 +658,16 @@ class Summary:
         """Each group by its levels, levels of too few people merged; more of them where the rule
         forbids that.
         """
-        groups: list[GroupLevels] = []
-        for group in self.cohort.groups:
-            tries = (Categories(groups=(levels,)) for levels in self._level_cells(group))
-            groups += self._all(tries).groups
-        return Categories(groups=tuple(groups))
+
+        def tells(_group: str, levels: GroupLevels) -> Iterable[Disclosure]:
+            return Categories(groups=(levels,)).tells(self.question, self.cohort)
+
+        groups = self._by_group(self._level_cells, tells)
+        return Categories(groups=tuple(groups.values()))
 
     def _level_cells(self, group: str) -> Iterator[GroupLevels]:
         question, cohort, k = self.question, self.cohort, self.terms.k
-        names = (*cohort.level_names(), OTHER)
+        names = tuple(dict.fromkeys((*cohort.level_names(), OTHER)))
         each = cohort.levels(group, [(name,) for name in names])
         counts = np.bincount(each, minlength=len(names)).tolist()
         empty = cohort.may_be_empty() if question.where is None else (False,) * len(names)

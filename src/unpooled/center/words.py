@@ -38,6 +38,8 @@ def is_plain(where: str | None) -> bool:
 def rows_chosen(question: CohortQuestion, varies: Callable[[str], bool]) -> Words:
     """The words that choose some rows of a person and not others, or only those with a status.
 
+    Codes that mean "missing" are such words, too: they choose which values a variable has.
+
     Only a column that varies among the rows of one person can choose some of them. Where the
     variable itself does not, whatever rows are chosen give the same value.
 
@@ -51,6 +53,9 @@ def rows_chosen(question: CohortQuestion, varies: Callable[[str], bool]) -> Word
     status = set()
     if isinstance(question, OutcomeQuestion):
         status.add(f"with {Column(question.event)}")
+    if question.missing:
+        codes = sorted(map(str, question.missing))
+        status.add(f"without {', '.join(codes)}")
     if not varies(question.variable):
         return frozenset(status)
     parts = (part for part in _parts(question.where) if any(map(varies, columns(part))))

@@ -2,20 +2,26 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
+from unpooled.analyses.ask_protocol import ProtocolReplies, ask_protocol
+from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
+from unpooled.analyses.crosstab import run_crosstab
 from unpooled.analyses.describe import run_describe
-from unpooled.analyses.distribution import run_distribution
 from unpooled.analyses.groups import run_comparison
+from unpooled.analyses.parallel import run_distribution
+from unpooled.analyses.protocol import draft_protocol
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.request import Request, check_codebook_name, stop_at_missing
 from unpooled.analyses.specification import (
     COMPARE,
+    CROSSTAB,
     DESCRIBE,
     QUANTILES,
     SURVIVAL,
@@ -27,11 +33,14 @@ from unpooled.analyses.table import run_table
 from unpooled.center.data.sources import open_source
 from unpooled.center.data.variables import Codebook, Variable, check_codebook
 from unpooled.center.policy import PerPerson, Policy
-from unpooled.center.questions import Limits
+from unpooled.center.questions import Limits, Protocol
 from unpooled.errors import InputError
+from unpooled.federation.joint.run import Keepers, ask_with_joint
 from unpooled.federation.local import name_by_file, open_link
 from unpooled.maths.ranks.mann_whitney import Alternative
+from unpooled.results.catalogue import CatalogueResult
 from unpooled.results.compare import CompareResult
+from unpooled.results.crosstab import CrosstabResult
 from unpooled.results.describe import DescribeResult
 from unpooled.results.many_variables import ManyComparisons, ManyQuantiles, each
 from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
@@ -82,7 +91,9 @@ class Federation:
         seed: int | None = None,
         policy: Policy | None = None,
         on_missing: OnMissing = "exclude",
+        keepers: Keepers | None = None,
     ) -> None:
+        self._keepers = keepers
         self._coordinator = Coordinator(link, stop_at_missing if on_missing == "stop" else None)
         self._policy = policy
         self._variables = check_codebook(variables)
@@ -101,6 +112,7 @@ class Federation:
         policy: Policy | None = None,
         ledger: str | Path | None = None,
         seed: int | None = None,
+        joint: bool = False,
     ) -> "Federation":
         """A federation in this process, every center behind its own gate.
 
@@ -109,7 +121,7 @@ class Federation:
         centers
             Frames or paths by name; or paths alone, each center named after its file.
         k
-            Every released number speaks for at least this many people.
+            Every released number describes at least this many people.
         variables
             What is public about variables (see `Variable`).
         person, per_person
@@ -121,11 +133,15 @@ class Federation:
             A folder for each center's ledger and key; in memory without it.
         seed
             Makes the boundaries the same every time, for demonstrations and tests.
+        joint
+            Whether centers that are too small to tell a protocol's blocks alone (by their policy's
+            `joint`) count in a joint center, for protocols.
         """
         data = dict(centers) if isinstance(centers, Mapping) else name_by_file(centers)
         sources = {name: open_source(rows) for name, rows in data.items()}
         chosen = _policy(policy, k, person, per_person)
-        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
+        link = open_link(sources, chosen, variables, ledger, seed, joint=joint)
+        return cls(link, variables, seed, chosen, keepers=link.keepers)
 
     @classmethod
     def split(
@@ -140,6 +156,7 @@ class Federation:
         policy: Policy | None = None,
         ledger: str | Path | None = None,
         seed: int | None = None,
+        joint: bool = False,
     ) -> "Federation":
         """A federation from one frame or file with a column that names the center.
 
@@ -147,7 +164,8 @@ class Federation:
         """
         sources = open_source(data).split(center)
         chosen = _policy(policy, k, person, per_person)
-        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
+        link = open_link(sources, chosen, variables, ledger, seed, joint=joint)
+        return cls(link, variables, seed, chosen, keepers=link.keepers)
 
     @classmethod
     def connect(
@@ -201,6 +219,23 @@ class Federation:
     def releases(self) -> Releases:
         """All that has left the centers so far."""
         return Releases(tuple(self._coordinator.received))
+
+    def _ask_protocol(self, conversation: Conversation, protocol: Protocol) -> ProtocolReplies:
+        """What all centers say to a protocol, and the joint center, where there is one."""
+        if self._keepers is None:
+            return ask_protocol(conversation, protocol)
+        return ask_with_joint(conversation, protocol, self._keepers, self._variables)
+
+    def catalogue(self) -> CatalogueResult:
+        """Which variables there are, of which kind, and at which centers."""
+        return run_catalogue(self._coordinator.converse(), self._variables)
+
+    def for_another(self) -> "Federation":
+        """The same centers for another analyst, with a record of their own of what arrived."""
+        other = copy(self)
+        other._coordinator = Coordinator(self._coordinator.link, self._coordinator.on_missing)
+        other._looked_up = set()
+        return other
 
     @_declared_as(TABLE)
     def table(
@@ -264,6 +299,39 @@ class Federation:
         conversation = self._coordinator.converse()
         request = self._request(conversation, variable, by, groups, where, cuts)
         result = run_describe(conversation, request)
+        return replace(result, record=self._record(conversation))
+
+    @_declared_as(CROSSTAB)
+    def crosstab(
+        self,
+        variable: str,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        cuts: Sequence[float] | float | None = None,
+        levels: Sequence[object] | None = None,
+        ordered: bool = False,
+    ) -> CrosstabResult:
+        """Two categories: counts, percentages, and whether they go together.
+
+        Where a center has fewer than K people at a level it tells of several levels together:
+        then a count has bounds, and tests are of the levels that are counted everywhere.
+
+        Parameters
+        ----------
+        variable, by, groups, where, cuts
+            As for `table`; of two groups and two levels, the chance of the second level in the
+            second group is compared with that in the first.
+        levels
+            Which levels, in this order; all others are "other". Without it, those that K people
+            of a center have.
+        ordered
+            Whether the levels rise: neighbours are merged, and there is a test for a trend.
+        """
+        conversation = self._coordinator.converse()
+        request = self._request(conversation, variable, by, groups, where, cuts)
+        result = run_crosstab(conversation, request, levels, ordered)
         return replace(result, record=self._record(conversation))
 
     @overload
@@ -425,6 +493,10 @@ class Federation:
         asked = OutcomeRequest.of(request, event, event_is, horizon, entry, at or ())
         result = run_survival(conversation, asked, self._declared(time))
         return replace(result, record=self._record(conversation))
+
+    def draft_protocol(self, title: str = "A study") -> str:
+        """The text of a protocol file to begin with, of what the centers say of their columns."""
+        return draft_protocol(self._coordinator.converse(), title)
 
     def _request(
         self,

@@ -130,13 +130,13 @@ def frequencies(places: Array, size: int = 0, among: BoolArray | None = None) ->
     >>> frequencies(np.array([0, 2, 2]), among=np.array([True, True, False]))
     array([1, 0, 1])
     """
-    found = np.zeros(size, dtype=np.int64)
+    counts = np.zeros(size, dtype=np.int64)
     for piece in pieces(len(places)):
         some = places[piece] if among is None else places[piece][among[piece]]
-        more = np.bincount(some, minlength=len(found))
-        more[: len(found)] += found
-        found = more
-    return found
+        more = np.bincount(some, minlength=len(counts))
+        more[: len(counts)] += counts
+        counts = more
+    return counts
 
 
 def distinct(array: Array, among: BoolArray) -> Array:
@@ -147,10 +147,10 @@ def distinct(array: Array, among: BoolArray) -> Array:
     >>> distinct(np.array([4, -1, 4]), np.array([True, True, True]))
     array([-1,  4])
     """
-    found = array[:0]
+    values = array[:0]
     for piece in pieces(len(array)):
-        found = np.union1d(found, array[piece][among[piece]])
-    return found
+        values = np.union1d(values, array[piece][among[piece]])
+    return values
 
 
 class Growing:

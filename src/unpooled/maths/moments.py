@@ -47,8 +47,8 @@ def squares(values: FloatArray) -> FloatArray:
     array([4., 1., 9.])
     """
     mean = values.mean()
-    found: FloatArray = big_arrays.mapped(np.float64, lambda some: np.square(some - mean), values)
-    return found
+    squared: FloatArray = big_arrays.mapped(np.float64, lambda some: np.square(some - mean), values)
+    return squared
 
 
 def pool(parts: Sequence[MeanSD]) -> MeanSD:

@@ -89,13 +89,13 @@ def _on_own_scale(value: float, share: float) -> float:
         raise ValueError(f"a spread must lie between {_LEAST} and {_MOST}, got {value}")
     here = unit(share * value)
     around = unit(0.35 * PARTS * here), here, unit(1.5 * PARTS * here)  # 1 → 0.5, 1, 2
-    found = [
+    rounded = [
         multiple
-        for own in around
-        for multiple in _multiples_beside(value, own)
-        if multiple > 0 and unit(share * multiple) == own
+        for unit_scale in around
+        for multiple in _multiples_beside(value, unit_scale)
+        if multiple > 0 and unit(share * multiple) == unit_scale
     ]
-    return min(found, key=lambda x: (abs(x - value), x))
+    return min(rounded, key=lambda x: (abs(x - value), x))
 
 
 def _multiples_beside(value: float, unit: float) -> tuple[float, float]:
@@ -146,8 +146,8 @@ def is_mean_sd_rounded(n: int, mean: float, sd: float) -> bool:
     """
     if n < 2 or not math.isfinite(mean) or not _sound(sd):
         return False
-    told = round_mean_sd(MeanSD(n, mean, sd))
-    return _same((told.mean, mean), (told.sd, sd))
+    again = round_mean_sd(MeanSD(n, mean, sd))
+    return _same((again.mean, mean), (again.sd, sd))
 
 
 def round_mean(people: MeanSD) -> tuple[float, float]:
@@ -160,8 +160,8 @@ def round_mean(people: MeanSD) -> tuple[float, float]:
     """
     if not people.sd > 0:
         raise ValueError(f"the values of a mean must differ, got an SD of {people.sd}")
-    own = unit(people.sd / math.sqrt(people.n))
-    return nearest(people.mean, own), own
+    spacing = unit(people.sd / math.sqrt(people.n))
+    return nearest(people.mean, spacing), spacing
 
 
 def is_mean_rounded(mean: float, unit: float) -> bool:
@@ -227,9 +227,9 @@ def round_ranks(ranks: RankStatistics) -> RankStatistics:
 
 def _at_most(most: int, value: float, unit: float) -> float:
     """The nearest multiple between −most and most."""
-    told = nearest(value, unit)
-    if abs(told) <= most:
-        return told
+    limit = nearest(value, unit)
+    if abs(limit) <= most:
+        return limit
     exact = _exact(unit)
     return math.copysign(float(math.floor(most / exact) * exact), value)
 
@@ -247,10 +247,10 @@ def are_ranks_rounded(
     False
     """
     try:
-        told = RankStatistics(n_x, n_y, u, variance, effect_variance)
+        ranks = RankStatistics(n_x, n_y, u, variance, effect_variance)
     except ValueError:
         return False
     if not _sound(variance, effect_variance):
         return False
-    again = round_ranks(told)
+    again = round_ranks(ranks)
     return _same((again.u, u), (again.variance, variance), (again.effect_variance, effect_variance))

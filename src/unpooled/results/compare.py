@@ -10,21 +10,74 @@ from unpooled.maths.ranks.group_ranks import GroupRankStatistics
 from unpooled.maths.ranks.heterogeneity import RandomEffects
 from unpooled.maths.ranks.mann_whitney import Alternative, RankStatistics, TestResult
 from unpooled.results.distribution import DistributionResult
-from unpooled.results.interval import interval_cells, interval_dict, interval_text
-from unpooled.results.paradox import Paradox
 from unpooled.results.quantiles import QuantileSummary, smooth_quantiles, table_quantiles
-from unpooled.results.reach import Reach
-from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal
+from unpooled.results.record import Reach, Record
+from unpooled.results.refusals import CenterRefusal, why_biased
 from unpooled.results.report.page import Figure, Section, stacked
 from unpooled.results.report.parts import Grid, Part, Sentences
-from unpooled.results.report.text import count, number, p_text
+from unpooled.results.report.text import (
+    count,
+    interval_cells,
+    interval_dict,
+    interval_text,
+    number,
+    p_text,
+)
 from unpooled.results.result import Result, subject
-from unpooled.results.selection_bias import why_biased
 from unpooled.results.table import TableResult
 
 if TYPE_CHECKING:
     import altair
+
+
+from unpooled.maths.ranks.simpson import is_clear, turned
+
+
+@dataclass(frozen=True, slots=True)
+class Paradox:
+    """Both effects, the method of the second, and the centers that move it.
+
+    `without` is the effect of everybody but those centers; None where no few centers stand out.
+    """
+
+    within: Interval
+    pooled: Interval
+    method: str
+    centers: tuple[str, ...]
+    without: float | None
+
+    def sentence(self, x: str, y: str) -> str:
+        """The contradiction in words.
+
+        Examples
+        --------
+        >>> within, pooled = Interval(0.578, 0.54, 0.61), Interval(0.41, 0.38, 0.44)
+        >>> print(Paradox(within, pooled, "parallel", ("Bern",), 0.57).sentence("A", "B"))
+        Simpson's paradox: P(B > A) = 0.578 within centers, but 0.41 over all people together
+        (parallel), since differences between centers turn the effect round. Bern moves it most;
+        without this center it is 0.57. Rely on the effect within centers.
+        """
+        name = "Simpson's paradox: " if turned(self.within, self.pooled) else ""
+        both = (
+            f"{name}P({y} > {x}) = {number(self.within.estimate, 3)} within centers, but "
+            f"{number(self.pooled.estimate, 3)} over all people together ({self.method}), "
+            f"since differences between centers {self._what_they_do()}."
+        )
+        return f"{both} {self._who_moves_it()} Rely on the effect within centers."
+
+    def _what_they_do(self) -> str:
+        if turned(self.within, self.pooled):
+            return "turn the effect round"
+        return "hide the effect" if is_clear(self.within) else "look like an effect"
+
+    def _who_moves_it(self) -> str:
+        if self.without is None:
+            return "No few centers stand out."
+        *others, last = self.centers
+        names = f"{', '.join(others)} and {last}" if others else last
+        verb, these = ("move", "these centers") if others else ("moves", "this center")
+        return f"{names} {verb} it most; without {these} it is {number(self.without, 3)}."
+
 
 RECOMMENDED = "weighted"
 NO_TABLE = "There is no table, so no distributions and no quantiles; method='all' asks for one."

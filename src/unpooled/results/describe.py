@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unpooled.maths.moments import Welch
-from unpooled.results.reach import Reach
-from unpooled.results.record import Record
+from unpooled.results.record import Reach, Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences

@@ -10,11 +10,11 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.bands import Drawing, draw, histogram_errors
 from unpooled.maths.density.deviation import Deviation
 from unpooled.maths.density.distribution import Distribution
+from unpooled.results.refusals import LEFT_OUT, refused_for_values
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks
 from unpooled.results.report.text import number, people_number
 from unpooled.results.result import subject
-from unpooled.results.selection_bias import LEFT_OUT, refused_for_values
 from unpooled.results.table import TableResult
 
 if TYPE_CHECKING:
@@ -97,15 +97,19 @@ class DistributionResult(TableResult):
         low, high = (band.tolist() for band in self.count_bands())
         curves = [one.to_dict() for one in self.distributions]
         centers = [one.to_dict() for one in self.centers]
-        told = {"method": "parallel", "counts_low": low, "counts_high": high}
-        told |= {"curves": curves, "centers": centers, "notes": [*self.notes(), *self.record.notes]}
-        return {**TableResult.to_dict(self), **told}
+        smooth = {"method": "parallel", "counts_low": low, "counts_high": high}
+        smooth |= {
+            "curves": curves,
+            "centers": centers,
+            "notes": [*self.notes(), *self.record.notes],
+        }
+        return {**TableResult.to_dict(self), **smooth}
 
     def chart(self) -> "altair.TopLevelMixin":
         """The histogram and, over it, each group's density with its band."""
         import altair
 
-        from unpooled.results.report.curves import density
+        from unpooled.results.report.charts import density
 
         bars: Any = TableResult.chart(self)
         shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1e-300)
@@ -116,13 +120,13 @@ class DistributionResult(TableResult):
 
     def cdf_chart(self) -> "altair.TopLevelMixin":
         """Each group's distribution function with its band."""
-        from unpooled.results.report.curves import cdf
+        from unpooled.results.report.charts import smooth_cdf
 
-        return cdf(self._drawings(), self.record.label(self.variable), self.by)
+        return smooth_cdf(self._drawings(), self.record.label(self.variable), self.by)
 
     def centers_chart(self) -> "altair.TopLevelMixin":
         """The centers' distributions against that of all; those that differ most, where many."""
-        from unpooled.results.report.curves import centers
+        from unpooled.results.report.charts import centers
 
         shown = sorted(
             self.centers, key=lambda c: 2.0 if c.deviation is None else c.deviation.p_value

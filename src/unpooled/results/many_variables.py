@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from unpooled.errors import InputError, MissingError, UnpooledError
 from unpooled.maths.multiplicity import benjamini_hochberg, holm
 from unpooled.results.compare import CompareResult, df_cell, p_cell
-from unpooled.results.interval import interval_cells, interval_dict
 from unpooled.results.quantiles import QuantilesResult, QuantileSummary, estimate_text
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusals_of
 from unpooled.results.releases import Releases
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
-from unpooled.results.report.text import count, number
+from unpooled.results.report.text import count, interval_cells, interval_dict, number
 from unpooled.results.result import Result
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from unpooled.maths.lattice.lattice import Lattice, LatticeTable
 from unpooled.maths.quantiles.cell_fit import Search, fit_cells
 from unpooled.maths.quantiles.quantile import interpolation_quantiles, yj_table_quantiles
 from unpooled.results.distribution import DistributionResult, GroupDistribution
-from unpooled.results.reach import Reach
-from unpooled.results.record import Record
+from unpooled.results.record import Reach, Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
@@ -206,14 +205,14 @@ class QuantileSummary(Result):
 
     def notes(self) -> list[str]:
         """What is unusual about single estimates, who is left out, and which centers differ."""
-        told = [
+        notes = [
             f"{r.method}, {q.group}, p = {q.p:g}: {q.note}"
             for r in self.results
             for q in r.quantiles
             if q.note is not None
         ]
         smooth = [r.distribution for r in self.results if r.distribution is not None]
-        return [*told, *(sentence for found in smooth for sentence in found.notes())]
+        return [*notes, *(sentence for distribution in smooth for sentence in distribution.notes())]
 
     def parts(self) -> list[Part]:
         """The estimates by each method."""
@@ -258,27 +257,29 @@ def estimate_text(quantile: Quantile) -> str:
 def _smooth_estimates(one: GroupDistribution, p: FloatArray) -> list[Quantile]:
     """One group's quantiles with 95 % intervals, and a note where cells do not tell enough."""
     group, distribution, edges = one.group, one.distribution, one.edges
-    found, outside = distribution.quantile(p), distribution.beyond(p)
+    values, outside = distribution.quantile(p), distribution.beyond(p)
     low, high = distribution.interval(p)
     blurred, far = distribution.blur(p) > 0, distribution.too_far(p)
     placed = distribution.placed
     everybody = np.concatenate(([0.0], np.cumsum(placed.weights))) / distribution.people
     below = everybody[np.searchsorted(placed.values, edges, "right")]
-    around = np.diff(below, prepend=0.0, append=1.0)[np.searchsorted(edges, found)]
-    told = []
+    around = np.diff(below, prepend=0.0, append=1.0)[np.searchsorted(edges, values)]
+    quantiles = []
     for i, share in enumerate(around):
         level = float(p[i])
         if far[i]:
-            told.append(Quantile(group, level, None, note=FAR))
+            quantiles.append(Quantile(group, level, None, note=FAR))
             continue
-        if outside[i] and len(edges) and one.few[int(found[i] > edges[-1])]:
-            told.append(Quantile(group, level, None, note=FEW))
+        if outside[i] and len(edges) and one.few[int(values[i] > edges[-1])]:
+            quantiles.append(Quantile(group, level, None, note=FEW))
             continue
         wide = f"no boundary parts the {share:.0%} of people around it" if share > WIDE else None
-        known = low[i] == high[i]  # as one value that many people share, or can have
-        note = None if known else BEYOND if outside[i] else LITTLE if blurred[i] else wide
-        told.append(Quantile(group, level, float(found[i]), float(low[i]), float(high[i]), note))
-    return told
+        is_point = low[i] == high[i]  # as one value that many people share, or can have
+        note = None if is_point else BEYOND if outside[i] else LITTLE if blurred[i] else wide
+        quantiles.append(
+            Quantile(group, level, float(values[i]), float(low[i]), float(high[i]), note)
+        )
+    return quantiles
 
 
 def yj_table_estimates(table: TableResult, row: int, p: FloatArray) -> list[Quantile]:
@@ -304,11 +305,11 @@ def interpolation_estimates(table: TableResult, row: int, p: FloatArray) -> list
     """One group's quantiles by interpolation, with a note where they need one."""
     group = table.groups[row]
     try:
-        found = interpolation_quantiles(table.edges, table.counts[row], p)
+        values = interpolation_quantiles(table.edges, table.counts[row], p)
     except ValueError as error:
         return without_estimate(group, p, str(error))
-    notes = ["in an open outer bin" if beyond else None for beyond in found.extrapolated]
-    return estimates(group, p, found.estimate, notes)
+    notes = ["in an open outer bin" if beyond else None for beyond in values.extrapolated]
+    return estimates(group, p, values.estimate, notes)
 
 
 def cell_fit_estimates(
@@ -316,23 +317,23 @@ def cell_fit_estimates(
 ) -> list[Quantile]:
     """One group's quantiles by the fit to its cells, with a note where they need one."""
     try:
-        found = fit_cells(tables, lattice, search)
+        fitted = fit_cells(tables, lattice, search)
     except ValueError as error:
         return without_estimate(group, p, str(error))
-    bound = AT_BOUND if found.fit.at_bound else None
-    notes = [SHAPE if shape else bound for shape in found.rests_on_shape(p)]
-    return estimates(group, p, found.fit.quantile(p), notes)
+    bound = AT_BOUND if fitted.fit.at_bound else None
+    notes = [SHAPE if shape else bound for shape in fitted.rests_on_shape(p)]
+    return estimates(group, p, fitted.fit.quantile(p), notes)
 
 
 def estimates(
-    group: str, p: FloatArray, found: FloatArray, notes: Sequence[str | None]
+    group: str, p: FloatArray, values: FloatArray, notes: Sequence[str | None]
 ) -> list[Quantile]:
     """Estimates with their notes; NaN becomes None, with a reason."""
     return [
         Quantile(group, q, None, note=note or "the fitted distribution has no such quantile")
         if np.isnan(estimate)
         else Quantile(group, q, float(estimate), note=note)
-        for q, estimate, note in zip(p.tolist(), found, notes, strict=True)
+        for q, estimate, note in zip(p.tolist(), values, notes, strict=True)
     ]
 
 

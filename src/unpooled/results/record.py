@@ -1,6 +1,6 @@
-"""How a result came about: who was asked, under which K, and all that left for it."""
+"""How a result came about: who was asked, who answered (`Reach`), under which K, and what left."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -8,8 +8,9 @@ from unpooled.center.data.variables import Codebook
 from unpooled.center.policy import Policy
 from unpooled.center.questions import EVERYBODY, decode_answer
 from unpooled.errors import MessageError
+from unpooled.results.refusals import CenterRefusal
 from unpooled.results.releases import Releases, shut_out
-from unpooled.results.report.text import people_text
+from unpooled.results.report.text import count, people_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,13 @@ class Record:
     @property
     def k(self) -> Mapping[str, int]:
         """The K that was in force at each center."""
-        told = {}
+        by_center = {}
         for release in self.releases:
             try:
-                told[release.center] = decode_answer(release.payload).k
+                by_center[release.center] = decode_answer(release.payload).k
             except MessageError:
                 continue
-        return told
+        return by_center
 
     @property
     def notes(self) -> list[str]:
@@ -68,7 +69,6 @@ class Record:
 
         People who differ by too few from others to be answered apart, people who are left out,
         and what can no more be asked.
-
 
         Examples
         --------
@@ -78,13 +78,13 @@ class Record:
         groups: dict[tuple[str, int], list[str]] = {}
         for near in dict.fromkeys(self.nearest):
             groups.setdefault((near.center, near.k), []).append(near.group)
-        told = [merged.note for merged in self.merged]
-        told += [f"{center} is not in the book" for center in self.without]
-        told += [
+        notes = [merged.note for merged in self.merged]
+        notes += [f"{center} is not in the book" for center in self.without]
+        notes += [
             f"{center}: after this, nothing new can be asked of {' and '.join(names)} there"
             for center, names in self._shut_out().items()
         ]
-        return told + [
+        return notes + [
             f"{', '.join([center, *(group for group in named if group != EVERYBODY)])}: the "
             "condition differs from everybody, or from an earlier question, by fewer than "
             f"{k} people; the answer is that without the difference"
@@ -108,3 +108,52 @@ class Record:
     def label(self, value: str) -> str:
         """A variable's name, with its unit where one is declared."""
         return f"{value}{self.unit(value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How many centers answered, of how many, and the people they answered for.
+
+    Examples
+    --------
+    >>> print(Reach(9, 40, 726))
+    over 9 of 40 centers, 726 people
+    >>> print(Reach(5, 5, 1485), "|", Reach(1, 1, 992.93))
+    over 5 centers, 1,485 people | over 1 center, about 993 people
+    """
+
+    answered: int
+    every: int
+    people: float
+
+    @classmethod
+    def of(
+        cls,
+        answered: Iterable[str],
+        people: float,
+        record: Record,
+        refusals: Iterable[CenterRefusal],
+    ) -> "Reach":
+        """From who answered; who did not is in the record, or refused."""
+        names = set(answered)
+        every = names.union(record.centers, (refusal.center for refusal in refusals))
+        return cls(len(names), len(every), people)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all centers answered."""
+        return self.answered == self.every
+
+    @property
+    def centers_text(self) -> str:
+        """How many centers."""
+        every = count(self.every, "center")
+        return every if self.whole else f"{self.answered} of {every}"
+
+    @property
+    def people_text(self) -> str:
+        """How many people."""
+        return people_text(self.people)
+
+    def __str__(self) -> str:
+        return f"over {self.centers_text}, {self.people_text}"

@@ -14,6 +14,7 @@ from unpooled.center.questions import (
     CatalogueQuestion,
     GroupRanksQuestion,
     JoinQuestion,
+    JointQuestion,
     LatticeQuestion,
     OutcomeQuestion,
     PowersQuestion,
@@ -53,23 +54,23 @@ class Releases:
 
     def to_dict(self) -> dict[str, Any]:
         """Per center: each question and what was said to it."""
-        told: dict[str, list[dict[str, Any]]] = {}
+        by_center: dict[str, list[dict[str, Any]]] = {}
         for release in self.received:
-            told.setdefault(release.center, []).append(
+            by_center.setdefault(release.center, []).append(
                 {
                     "question": msgspec.json.decode(encode(release.question)),
                     "answer": msgspec.json.decode(release.payload),
                 }
             )
-        return told
+        return by_center
 
     def by_center(self) -> dict[str, list[str]]:
         """Each center's payloads, as text."""
-        told: dict[str, list[str]] = {}
+        payloads: dict[str, list[str]] = {}
         for release in self.received:
             text = release.payload.decode("utf-8", "replace")
-            told.setdefault(release.center, []).append(text)
-        return told
+            payloads.setdefault(release.center, []).append(text)
+        return payloads
 
     def to_frame(self) -> Any:
         """A row per release as a data frame, with the exact answer."""
@@ -116,6 +117,8 @@ def question_sentence(question: Question) -> str:
         return "variables"
     if isinstance(question, ProtocolQuestion):
         return f"protocol {question.protocol.title}"
+    if isinstance(question, JointQuestion):
+        return f"shares for {question.protocol.title}, of {len(question.members)} centers"
     name = str(question.__struct_config__.tag)
     by = f" by {question.by}" if question.by is not None else ""
     if question.blocks:

@@ -11,8 +11,7 @@ from unpooled.maths.ranks.effect import Heterogeneity, Interval
 from unpooled.maths.survival.follow_up import FollowUp
 from unpooled.maths.survival.kaplan_meier import SurvivalCurve
 from unpooled.maths.survival.log_rank import LogRank
-from unpooled.results.reach import Reach
-from unpooled.results.record import Record
+from unpooled.results.record import Reach, Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
@@ -162,8 +161,8 @@ class Arm:
 
     def to_dict(self) -> dict[str, Any]:
         """The curve as plain values."""
-        told = _curve(self.followed, self.curve)
-        return {"group": self.group, **told, "events_exact": self.followed.exact}
+        fields = _curve(self.followed, self.curve)
+        return {"group": self.group, **fields, "events_exact": self.followed.exact}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +176,8 @@ class CenterCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """The curve as plain values."""
-        told = _curve(self.followed, self.curve)
-        return {"center": self.center, "group": self.group, **told}
+        fields = _curve(self.followed, self.curve)
+        return {"center": self.center, "group": self.group, **fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,9 +303,9 @@ class SurvivalResult(Result):
         lines = [f"log-rank {self.within}: p {p_text(self.stratified.log_p / log(10))}"]
         two = self.ratios if len(self.ratios) == 1 else ()
         lines += [
-            f"hazard ratio, {found.group} to {found.versus}: {_limits(found.ratio)}"
-            for found in two
-            if found.ratio is not None
+            f"hazard ratio, {ratio.group} to {ratio.versus}: {_limits(ratio.ratio)}"
+            for ratio in two
+            if ratio.ratio is not None
         ]
         return lines
 
@@ -442,38 +441,38 @@ class SurvivalResult(Result):
 
     def comparison(self) -> list[str]:
         """The tests and hazard ratios, a sentence each."""
-        told = []
+        lines = []
         for name, test in ((self.within, self.stratified), ("pooled", self.log_rank)):
             if test is not None:
                 p = p_text(test.log_p / log(10))
-                told.append(f"log-rank {name}: χ² {number(test.statistic)}, df {test.df}, p {p}")
+                lines.append(f"log-rank {name}: χ² {number(test.statistic)}, df {test.df}, p {p}")
         for ratio in self.ratios:
-            found = "no estimate" if ratio.ratio is None else _limits(ratio.ratio)
+            shown = "no estimate" if ratio.ratio is None else _limits(ratio.ratio)
             alike = ratio.heterogeneity
             between = f"; between centers Q {number(alike.q)}, df {alike.df}, I² {alike.i2:.0%}"
-            told.append(
-                f"hazard ratio, {ratio.group} to {ratio.versus}: {found}"
+            lines.append(
+                f"hazard ratio, {ratio.group} to {ratio.versus}: {shown}"
                 f"{between if alike.df else ''}"
             )
         for apart in self.mean_differences:
             p = p_text(apart.log_p / log(10))
-            told.append(
+            lines.append(
                 f"mean within {number(apart.until)}, {apart.group} minus {apart.versus}: "
                 f"{_limits(apart.interval)}, p {p}"
             )
-        return told
+        return lines
 
     def _center_grid(self) -> Grid:
         """A row per center and arm."""
         rows = [
             [
-                own.center,
-                own.group,
-                number(round(own.followed.total)),
-                number(round(own.followed.event_total)),
-                _reached(ArmQuantile(own.group, 0.5, *own.curve.quantile(0.5))),
+                curve.center,
+                curve.group,
+                number(round(curve.followed.total)),
+                number(round(curve.followed.event_total)),
+                _reached(ArmQuantile(curve.group, 0.5, *curve.curve.quantile(0.5))),
             ]
-            for own in self.centers
+            for curve in self.centers
         ]
         return Grid(["center", "arm", "people", "events", "median (95 %)"], rows)
 
@@ -491,9 +490,9 @@ def _curve(followed: FollowUp, curve: SurvivalCurve) -> dict[str, Any]:
     }
 
 
-def _interval(found: Interval | None) -> dict[str, float | None]:
+def _interval(interval: Interval | None) -> dict[str, float | None]:
     names = ("estimate", "low", "high")
-    return {name: None if found is None else getattr(found, name) for name in names}
+    return {name: None if interval is None else getattr(interval, name) for name in names}
 
 
 def _log_rank(test: LogRank | None) -> dict[str, Any] | None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.tables.chain import CenterPools
 from unpooled.maths.tables.table import Table
-from unpooled.maths.tables.test_counts import Alike, CenterPools, alike, bounds
-from unpooled.results.reach import Reach
-from unpooled.results.record import Record
+from unpooled.maths.tables.test_counts import Alike, alike, bounds
+from unpooled.results.record import Reach, Record
 from unpooled.results.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part

@@ -13,13 +13,15 @@ from unpooled.analyses.specification import ANALYSES
 from unpooled.apps.cli.analyses import command
 from unpooled.apps.cli.ledger import ledger_app
 from unpooled.apps.cli.network import center_app, federation_app
-from unpooled.apps.cli.values_in_a_row import CommandWithRows
+from unpooled.apps.cli.options import CommandWithRows
+from unpooled.apps.cli.protocol import protocol_app
+from unpooled.apps.cli.workbench import workbench
 from unpooled.errors import InputError, UnpooledError
 
 app = typer.Typer(
     name="unpooled",
-    help="Statistics across hospitals without pooling the data: no number leaves a center that "
-    "speaks for fewer than K people.",
+    help="Statistics across hospitals without pooling the data: every number that "
+    "leaves a hospital describes at least K of its patients.",
     no_args_is_help=True,
     rich_markup_mode=None,  # its help page costs more than all else that --help loads
     pretty_exceptions_enable=False,
@@ -39,12 +41,15 @@ def demo(
     run_demo(out, print)
 
 
+app.command("workbench", cls=CommandWithRows)(workbench)
+
 for entry in entry_points(group="unpooled.commands"):  # of packages such as unpooled-study
     loaded = entry.load()
     if isinstance(loaded, typer.Typer):
         app.add_typer(loaded, name=entry.name)
     else:
         app.command(entry.name, cls=CommandWithRows)(loaded)
+app.add_typer(protocol_app, name="protocol")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(center_app, name="center")
 app.add_typer(federation_app, name="federation")

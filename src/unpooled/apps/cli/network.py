@@ -100,6 +100,40 @@ def center_start(kit: KitFolder, config: CenterToml = None) -> None:
         run_center(kit, config, typer.echo)
 
 
+@center_app.command("desk")
+def center_desk(
+    kit: Annotated[
+        Path,
+        typer.Argument(
+            metavar="KIT", help="The kit, or a folder with a center.toml.", show_default=False
+        ),
+    ],
+    config: CenterToml = None,
+    port: Annotated[int, typer.Option(help="The port; 0: any that is free.")] = 0,
+    host: Annotated[str, typer.Option(help="Another than this machine needs TLS.")] = "127.0.0.1",
+    users: Annotated[
+        Path | None, typer.Option(help="A TOML file with names and passwords.")
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="For TLS: a PEM file.")] = None,
+    private_key: Annotated[Path | None, typer.Option(help="For TLS: a PEM file.")] = None,
+    browser: Annotated[bool, typer.Option(help="Whether to open a browser.")] = True,
+) -> None:
+    """Open the steward's desk in the browser: see what waits, approve, refuse, look back."""
+    from unpooled.errors import InputError
+
+    try:
+        from unpooled.apps.workbench.desk import open_desk
+        from unpooled.apps.workbench.foundation.server import Address, read_passwords
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the desk needs {error.name}. Hint: pip install 'unpooled[workbench]'"
+        ) from error
+    passwords = {} if users is None else read_passwords(users)
+    address = Address(host, port, certificate, private_key, passwords)
+    with _stoppable():
+        open_desk(kit, config, address, browser, typer.echo)
+
+
 @center_app.command("pending")
 def center_pending(kit: KitFolder, config: CenterToml = None) -> None:
     """Show what waits for the steward: each question, and the exact payload that would leave."""

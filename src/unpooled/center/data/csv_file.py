@@ -11,8 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unpooled.center.data.missing_words import MISSING_WORDS, words_sql
-from unpooled.center.data.sql import literal, quote
+from unpooled.center.data.sql import MISSING_WORDS, literal, quote, words_sql
 from unpooled.errors import SourceError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from unpooled.center.questions.message import (
     in_cells,
 )
 from unpooled.errors import GateError
-from unpooled.maths.lattice.cell_moments import is_rounded, nowhere, telling_cells
+from unpooled.maths.lattice.cells import is_rounded, nowhere, telling_cells
 from unpooled.maths.lattice.lattice import Lattice, nice_number, usual_resolutions
 
 
@@ -36,7 +36,7 @@ class CellTable(Message, frozen=True):
     """Exact counts of some people on a lattice; cell b is (edges[b-1], edges[b]], outer ones open.
 
     `means` and `sds` (with n) are None where they are not told; those of open cells are on a scale
-    that ends at -1 and 1 (`maths.open_cells`), unless the SD is 0: then all share the value.
+    that ends at -1 and 1 (`maths.lattice.cells`), unless the SD is 0: then all share the value.
     """
 
     edges: tuple[float, ...]

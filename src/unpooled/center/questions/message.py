@@ -14,7 +14,7 @@ from unpooled.center.data.variables import Variable
 from unpooled.errors import GateError, InputError
 from unpooled.maths import big_arrays
 from unpooled.maths.arrays import BoolArray, FloatArray, Places
-from unpooled.maths.lattice.cell_moments import dominated
+from unpooled.maths.lattice.cells import dominated
 
 Code = float | str  # a value that means "missing"
 Limits = Literal["open", "natural", "buffer"]
@@ -58,6 +58,7 @@ class Grouping(Message, frozen=True, rename={"with_": "with"}):
     labels: tuple[str, ...] | None = None  # of the bands
     ordered: bool = False
     with_: tuple[str, ...] | None = None
+    missing: tuple[Code, ...] = ()  # codes of the column that mean "no value"
 
     def __post_init__(self) -> None:
         if self.cuts is None:
@@ -161,12 +162,15 @@ class Disclosure:
         mean and SD. Empty where words alone, and nobody's value, decided who is in which part.
     edges
         Where a table of the first of these variables is cut, for the tables that come later.
+    tables
+        The same of several tables: the first and the last part of each, and its edges.
     """
 
     part: Places
     counts: tuple[int | None, ...]
     numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     edges: tuple[float, ...] = ()
+    tables: tuple[tuple[int, int, tuple[float, ...]], ...] = ()
 
     def check(self) -> None:
         """Raise GateError where a count that is said is not that of the people declared."""
@@ -176,6 +180,42 @@ class Disclosure:
             for count, size in zip(self.counts, sizes, strict=False)
         ):
             raise GateError("a count must be that of the people whom it is declared to describe")
+
+
+def put_together(disclosures: Sequence[Disclosure]) -> list[Disclosure]:
+    """Disclosures of the same variables and of different people as one; as few as can be.
+
+    Judged together their parts need each other less than one after the other.
+    """
+    layers: list[list[Disclosure]] = []
+    taken: list[BoolArray] = []
+    for one in disclosures:
+        inside = one.part > 0
+        for layer, people in zip(layers, taken, strict=True):
+            if list(layer[0].numbers) == list(one.numbers) and not (people & inside).any():
+                layer.append(one)
+                people |= inside
+                break
+        else:
+            layers.append([one])
+            taken.append(inside)
+    return [layer[0] if len(layer) == 1 else _as_one(layer) for layer in layers]
+
+
+def _as_one(layer: Sequence[Disclosure]) -> Disclosure:
+    part, first = np.zeros(len(layer[0].part), dtype=np.int32), 0
+    tables: list[tuple[int, int, tuple[float, ...]]] = []
+    for one in layer:
+        part += np.where(one.part > 0, one.part + first, 0).astype(np.int32)
+        last = first + len(one.counts)
+        tables += [(first + 1, last, one.edges)] if one.edges else []
+        first = last
+    counts = tuple(count for one in layer for count in one.counts)
+    numbers = {
+        variable: tuple(number for one in layer for number in one.numbers[variable])
+        for variable in layer[0].numbers
+    }
+    return Disclosure(part, counts, numbers, tables=tuple(tables))
 
 
 class People(Protocol):

@@ -9,15 +9,18 @@ from typing import Literal
 
 import msgspec
 
-from unpooled.center.questions.category import CategoryQuestion
+from unpooled.center.questions.category import MOST_LEVELS, CategoryQuestion
 from unpooled.center.questions.lattice import LatticeQuestion
-from unpooled.center.questions.message import Code, CohortQuestion, Grouping, Message
+from unpooled.center.questions.message import Code, Grouping, Message
 from unpooled.center.questions.moments import MomentsQuestion
 from unpooled.center.questions.sizes import SizesQuestion
 from unpooled.center.questions.survival import SurvivalQuestion
-from unpooled.errors import InputError, MessageError
+from unpooled.errors import InputError, MessageError, unknown
 
 Kind = Literal["number", "category"]
+PartQuestion = (
+    SizesQuestion | MomentsQuestion | LatticeQuestion | CategoryQuestion | SurvivalQuestion
+)
 
 
 class ProtocolVariable(Message, frozen=True):
@@ -33,6 +36,21 @@ class ProtocolVariable(Message, frozen=True):
     levels: tuple[str, ...] | None = None
     ordered: bool = False
 
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            if self.kind == "number":
+                raise InputError('a number has no levels. Hint: kind = "category"')
+            if not self.levels or len(set(self.levels)) < len(self.levels):
+                raise InputError(f"levels must be one or more, each once, got {self.levels}")
+            if len(self.levels) > MOST_LEVELS:
+                raise InputError(
+                    f"a category may have at most {MOST_LEVELS} levels, got {len(self.levels)}"
+                )
+        if self.resolution is not None and not 0 < self.resolution < float("inf"):
+            raise InputError(f"resolution must be positive, got {self.resolution:g}")
+        if self.lower is not None and self.upper is not None and not self.lower < self.upper:
+            raise InputError(f"lower must be below upper, got {self.lower:g} and {self.upper:g}")
+
 
 class ProtocolOutcome(Message, frozen=True):
     """Times to an event."""
@@ -42,6 +60,12 @@ class ProtocolOutcome(Message, frozen=True):
     horizon: float
     event_is: str | None = None
     label: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.time == self.event:
+            raise InputError(f"event must be another variable than time, got {self.event!r}")
+        if not 0 < self.horizon < float("inf"):
+            raise InputError(f"horizon must be positive and finite, got {self.horizon:g}")
 
 
 class Pair(Message, frozen=True):
@@ -69,10 +93,9 @@ class Protocol(Message, frozen=True):
         for grouping in self.groups:
             for other in grouping.with_ or ():
                 if other not in names or other == grouping.name:
-                    raise InputError(
-                        f"groups: {grouping.name} is to be crossed with {other!r}, which is no "
-                        f"other grouping. There are: {', '.join(names)}"
-                    )
+                    others = [name for name in names if name != grouping.name]
+                    hint = unknown("other grouping", other, others)
+                    raise InputError(f"groups: {grouping.name} is crossed with {other!r}: {hint}")
         if not self.variables and not self.survival:
             raise InputError("a protocol needs at least one variable or one survival outcome")
         if self.k is not None and self.k < 1:
@@ -80,23 +103,30 @@ class Protocol(Message, frozen=True):
 
     def families(self) -> Iterator[tuple[Grouping, ...]]:
         """Groupings that are crossed with each other, the most important first."""
-        main = tuple(grouping for grouping in self.groups if grouping.with_ is None)
-        if main or not self.groups:
+        groups = tuple(map(self._coded, self.groups))
+        main = tuple(grouping for grouping in groups if grouping.with_ is None)
+        if main or not groups:
             yield main
-        for side in self.groups:
+        for side in groups:
             if side.with_ is not None:
-                yield (*(g for g in self.groups if g.name in side.with_), side)
+                yield (*(g for g in groups if g.name in side.with_), side)
+
+    def _coded(self, grouping: Grouping) -> Grouping:
+        """The grouping with the missing codes of its column, as the variable declares them."""
+        variable = self.variables.get(grouping.column)
+        if variable is None or grouping.missing:
+            return grouping
+        return msgspec.structs.replace(grouping, missing=variable.missing)
 
 
 class ProtocolQuestion(Message, frozen=True, tag="protocol", tag_field="ask"):
     """All that a study asks, at once."""
 
     protocol: Protocol
+    joint: bool = False  # whether there is a joint center for those who are too small
 
 
-def expand(
-    protocol: Protocol, kinds: Mapping[str, Kind] | None = None
-) -> tuple[CohortQuestion, ...]:
+def expand(protocol: Protocol, kinds: Mapping[str, Kind] | None = None) -> tuple[PartQuestion, ...]:
     """The questions that a protocol consists of, in the order in which they are judged.
 
     `kinds` says what the variables are whose kind the protocol leaves open; else they are numbers,
@@ -117,10 +147,16 @@ def expand(
 
 def _of_family(
     protocol: Protocol, blocks: tuple[Grouping, ...], kinds: Mapping[str, Kind]
-) -> Iterator[CohortQuestion]:
-    """How many people each block has; then each variable and each outcome by block."""
+) -> Iterator[PartQuestion]:
+    """How many people each block has; then each variable and each outcome by block.
+
+    An outcome's time is told by status and not once more on its own: a person has one value.
+    """
     yield SizesQuestion(variable=_counted_by(protocol, blocks), blocks=blocks)
+    times = {outcome.time for outcome in protocol.survival}
     for name, variable in protocol.variables.items():
+        if name in times:
+            continue
         kind = variable.kind or ("category" if variable.levels else kinds.get(name, "number"))
         if kind == "category":
             yield CategoryQuestion(

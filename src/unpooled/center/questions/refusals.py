@@ -30,11 +30,19 @@ class Reason(StrEnum):
     OWN_VARIABLE = "own-variable"
     APART = "apart"
     NO_LIMITS = "no-limits"
+    TOO_MANY_LEVELS = "too-many-levels"
     OUTSIDE_LIMITS = "outside-limits"
     OFF_RESOLUTION = "off-resolution"
     UNREADABLE_QUESTION = "unreadable-question"
     UNREADABLE_ANSWER = "unreadable-answer"
     FAILED = "failed"
+    JOINED = "joined"
+    NOT_JOINT = "not-joint"
+    TOLD_ALONE = "told-alone"
+    OTHER_JOINT = "other-joint"
+    FEW_MEMBERS = "few-members"
+    OTHER_KEEPERS = "other-keepers"
+    SIDE_GROUPING = "side-grouping"
     NOT_CONNECTED = "not-connected"
     NO_ANSWER = "no-answer"
     WAITING_FOR_STEWARD = "waiting-for-steward"
@@ -99,6 +107,10 @@ RULES: dict[Reason, str] = {
         "under this condition the groups hardly overlap, so their ranks would tell of single "
         "people; a table can be asked for, or ranks without the condition"
     ),
+    Reason.TOO_MANY_LEVELS: (
+        "more levels than a table has room for; the protocol can say which are meant (levels), or "
+        "cut a number into bands (cuts)"
+    ),
     Reason.NO_LIMITS: "no natural limits are declared for the variable",
     Reason.OUTSIDE_LIMITS: "values lie outside the limits that are declared for the variable",
     Reason.OFF_RESOLUTION: (
@@ -108,6 +120,23 @@ RULES: dict[Reason, str] = {
     Reason.UNREADABLE_QUESTION: "the question could not be read",
     Reason.UNREADABLE_ANSWER: "the center's answer could not be read",
     Reason.FAILED: "the center could not answer; its own log says why",
+    Reason.JOINED: (
+        "the center's people count in the joint center, so that nothing is told of them alone"
+    ),
+    Reason.NOT_JOINT: "by the center's policy its people do not count in this joint center",
+    Reason.TOLD_ALONE: (
+        "the center told of its people alone before; the joint center beside that could tell on "
+        "the others"
+    ),
+    Reason.OTHER_JOINT: (
+        "the center's people count in another joint release; two of them could tell on few people"
+    ),
+    Reason.FEW_MEMBERS: "a joint center needs at least {limit} members",
+    Reason.OTHER_KEEPERS: "these are not the three keepers that the center knows by their keys",
+    Reason.SIDE_GROUPING: (
+        "a joint center tells of the groupings that are crossed with all others, not of side "
+        "groupings"
+    ),
     Reason.NOT_CONNECTED: "the center is not connected to the coordinator",
     Reason.NO_ANSWER: "the center did not answer within {limit} seconds",
     Reason.WAITING_FOR_STEWARD: (

@@ -11,15 +11,16 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from unpooled.center.questions.joint import JointPlan
 from unpooled.center.questions.message import Message
 from unpooled.center.sealing import SealKey
 from unpooled.errors import JointError
 from unpooled.federation.joint.channel import SealedChannel
-from unpooled.federation.joint.program import CountShares, InconsistentError, Opened, cut_tables
+from unpooled.federation.joint.program import JointNumbers, joint_numbers
 from unpooled.federation.joint.runtime import join
+from unpooled.federation.joint.secure import InconsistentError, Opened, Secure
 from unpooled.federation.joint.tcp import meet
-from unpooled.maths.joint.cutting import JointCells
-from unpooled.maths.joint.shares import KEEPERS, FieldArray, are_shares, from_bytes
+from unpooled.maths.joint.shares import KEEPERS, are_shares, from_bytes
 
 T = TypeVar("T")
 
@@ -27,18 +28,10 @@ _PATIENCE = 20.0  # seconds until the others are there
 _LONGEST = 300.0  # seconds for a computation
 
 
-class CutTask(Message, frozen=True, tag="cells"):
-    """What is computed: public, and the same for all three."""
-
-    k: int
-    least: tuple[int, ...]  # the people that each table needs
-    points: int
-
-
 class KeeperInput(Message, frozen=True):
     """All that the process of a keeper needs."""
 
-    task: CutTask
+    plan: JointPlan
     place: int
     names: tuple[str, ...]
     addresses: tuple[tuple[str, int], ...]
@@ -53,29 +46,17 @@ class KeeperInput(Message, frozen=True):
 class KeeperOutput(Message, frozen=True):
     """What was opened, in order; or why nothing was."""
 
-    tables: tuple[JointCells | None, ...] | None
+    numbers: JointNumbers | None
     opened: tuple[int, ...] = ()
     problem: str | None = None
     seconds: float = 0.0
     sent: int = 0
 
 
-def count_shares(task: CutTask, shares: FieldArray) -> CountShares:
-    """The parts of a vector of shares: counts, draws and coins of each table, and its people."""
-    tables, points = len(task.least), task.points
-    cells = shares[: 3 * tables * points].reshape(3, tables, points)
-    return CountShares(cells[0], shares[3 * tables * points :], cells[1], cells[2])
-
-
-def length(task: CutTask) -> int:
-    """How many numbers a member sends."""
-    return len(task.least) * (3 * task.points + 1)
-
-
 async def compute(given: KeeperInput) -> KeeperOutput:
     """Meet the others, compute together, and say what was opened."""
     shares = from_bytes(given.shares)
-    if len(shares) != length(given.task) or not are_shares(shares):
+    if len(shares) != given.plan.length or not are_shares(shares):
         raise JointError("shares are out of range")
     loop = asyncio.get_running_loop()
     start = loop.time()
@@ -83,19 +64,18 @@ async def compute(given: KeeperInput) -> KeeperOutput:
     channels, server = await meet(
         given.place, given.names, given.addresses, key, given.publics, given.run, given.patience
     )
-    opened = Opened([])
+    opened = Opened()
 
-    async def work() -> list[JointCells | None]:
+    async def work() -> JointNumbers | None:
         runtime = await join(given.place, channels)
-        parts = count_shares(given.task, shares)
-        return await cut_tables(runtime, parts, given.task.k, given.task.least, opened)
+        return await joint_numbers(Secure(runtime, opened), given.plan, shares)
 
-    tables = await _unless_lost(asyncio.create_task(work()), channels.values(), given.longest)
+    numbers = await _unless_lost(asyncio.create_task(work()), channels.values(), given.longest)
     if server is not None:
         server.close()
     sent = sum(channel.nbytes_sent for channel in channels.values())
     return KeeperOutput(
-        tables=tuple(tables),
+        numbers=numbers,
         opened=tuple(opened.numbers),
         seconds=loop.time() - start,
         sent=sent,
@@ -124,7 +104,7 @@ def main() -> None:
     try:
         output = asyncio.run(compute(given))
     except (JointError, InconsistentError) as error:
-        output = KeeperOutput(tables=None, problem=str(error))
+        output = KeeperOutput(numbers=None, problem=str(error))
     sys.stdout.buffer.write(msgspec.msgpack.encode(output))
 
 

@@ -258,7 +258,7 @@ def coarse_table(centers: Sequence[PartialTable]) -> CoarseTable:
         for group, cell in _cells([center]):
             counts[number, group, part[place[cell.levels[0]]]] += cell.count
     parts = [
-        [level for level, own in zip(levels, part, strict=True) if own == number]
+        [level for level, mark in zip(levels, part, strict=True) if mark == number]
         for number in range(len(firsts))
     ]
     return CoarseTable(levels, tuple(map(tuple, parts)), counts)
@@ -312,29 +312,29 @@ def _by_set(
 
 def _allocated(people: dict[tuple[int, ...], int], start: FloatArray) -> FloatArray:
     """People of each level by EM from these shares; a cell without a share is divided evenly."""
-    known = np.zeros(len(start))
+    singles = np.zeros(len(start))
     merged = []
     for places, count in people.items():
         if len(places) == 1:
-            known[places[0]] += count
+            singles[places[0]] += count
         elif count:
             merged.append((np.array(places), count))
-    counts = _e_step(known, merged, start)
+    counts = _e_step(singles, merged, start)
     for _ in range(_ROUNDS if merged else 0):
-        before, counts = counts, _e_step(known, merged, counts)
+        before, counts = counts, _e_step(singles, merged, counts)
         if np.abs(counts - before).max() <= _STILL:
             break
     return counts
 
 
 def _e_step(
-    known: FloatArray, merged: list[tuple[IntArray, int]], shares: FloatArray
+    singles: FloatArray, merged: list[tuple[IntArray, int]], shares: FloatArray
 ) -> FloatArray:
-    counts = known.copy()
+    counts = singles.copy()
     for places, count in merged:
-        own = shares[places]
-        total = own.sum()
-        counts[places] += count * (own / total if total > 0 else 1 / len(places))
+        share = shares[places]
+        total = share.sum()
+        counts[places] += count * (share / total if total > 0 else 1 / len(places))
     return counts
 
 

@@ -244,7 +244,7 @@ def cochran_armitage(
     Examples
     --------
     >>> cochran_armitage([[20, 10, 5], [10, 10, 15]])
-    TestResult(method='cochran-armitage', statistic=2.86..., log_p=-5.49..., note=None)
+    TestResult(method='cochran-armitage', statistic=2.86..., log_p=-5.49..., note=None, df=None)
     """
     table = check_table(counts)
     if len(table) != 2:
@@ -364,10 +364,10 @@ def _check_whole(counts: npt.ArrayLike) -> FloatArray:
 
 
 def _check_scores(name: str, scores: Sequence[float] | None, length: int) -> FloatArray:
-    found = np.arange(length, dtype=np.float64) if scores is None else np.asarray(scores, float)
-    if found.shape != (length,) or not np.isfinite(found).all():
+    checked = np.arange(length, dtype=np.float64) if scores is None else np.asarray(scores, float)
+    if checked.shape != (length,) or not np.isfinite(checked).all():
         raise ValueError(f"{name} must be {length} finite numbers, got {scores}")
-    return found
+    return checked
 
 
 def _with_people(table: FloatArray) -> tuple[FloatArray, str | None]:
@@ -533,8 +533,8 @@ def _joined(first: _Ways, second: _Ways, groups: IntArray, most: float) -> tuple
         if low == high:
             continue
         summed = np.logaddexp.accumulate(weight[low:high])
-        own, of_own = first.chance[start:end], first.chance[start:end] + first.many[start:end]
-        reach = np.searchsorted(chance[low:high], most - own, side="right")
+        least, of_own = first.chance[start:end], first.chance[start:end] + first.many[start:end]
+        reach = np.searchsorted(chance[low:high], most - least, side="right")
         everything.append(of_own + summed[-1])
         counted.append((of_own + summed[np.maximum(reach - 1, 0)])[reach > 0])
     return _log_sum(np.concatenate(counted)), _log_sum(np.concatenate(everything))

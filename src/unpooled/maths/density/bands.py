@@ -98,9 +98,9 @@ def _again(curve: Curve, people: float, lower: float, random: np.random.Generato
     shape[[0, -1]] /= 2
     reached = np.cumsum(random.gamma(shape))
     values = curve.quantile(reached[:-1] / reached[-1])
-    told = ~np.isnan(values)
+    has_value = ~np.isnan(values)
     weights = np.full(levels, people / levels)
-    return fit_curve(values[told], weights[told], levels, lower)
+    return fit_curve(values[has_value], weights[has_value], levels, lower)
 
 
 def _density(curve: Curve, x: FloatArray) -> FloatArray:
@@ -109,8 +109,8 @@ def _density(curve: Curve, x: FloatArray) -> FloatArray:
 
     levels, half = ndtr(_GRID), (x[1] - x[0]) / 2
     values = curve.quantile(levels)
-    told = ~np.isnan(values)
-    values, levels = np.maximum.accumulate(values[told]), levels[told]
+    has_value = ~np.isnan(values)
+    values, levels = np.maximum.accumulate(values[has_value]), levels[has_value]
     reached = [np.interp(x + side, values, levels) for side in (half, -half)]
     return np.asarray((reached[0] - reached[1]) / (2 * half))
 

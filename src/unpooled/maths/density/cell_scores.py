@@ -20,8 +20,8 @@ from unpooled.maths.density.slope_basis import (
     between,
     integral,
 )
-from unpooled.maths.lattice.open_cells import OpenScale
-from unpooled.maths.lattice.stacked_cells import Cells
+from unpooled.maths.lattice.cells import Cells
+from unpooled.maths.lattice.lattice import OpenScale
 
 _NARROW = 4  # grid points: the moments of narrower cells say nothing about the shape
 _FLAT = 1e-3  # the same, in SDs of the quantiles
@@ -71,34 +71,36 @@ class SeenCells:
         information = (rows * weight[:, None]).T @ rows
         score = rows.T @ (weight * (seen - share))
         wide = (limits.end - limits.start >= _NARROW) & ~(self.high - self.low < _FLAT)
-        told = np.flatnonzero(~np.isnan(self.mean) & wide)
-        if len(told):
-            more, further = self._moments(curve, limits, told)
+        with_mean = np.flatnonzero(~np.isnan(self.mean) & wide)
+        if len(with_mean):
+            more, further = self._moments(curve, limits, with_mean)
             information, score = information + more, score + further
         return information, score
 
     def _moments(
-        self, curve: SlopeCurve, limits: "_Limits", told: IntArray
+        self, curve: SlopeCurve, limits: "_Limits", with_mean: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """The same from means and SDs, given the counts."""
-        least = np.maximum(_SHRUNKEN * np.nan_to_num(self.sd[told]), 1e-6)
-        scale = self.scale.at(told)
-        inner = _Within.of(_Sums.of(curve, limits.start[told], limits.end[told], scale), least)
-        share = limits.share[told, None]
-        inflow, outflow = limits.inflow[told] / share, limits.outflow[told] / share
+        least = np.maximum(_SHRUNKEN * np.nan_to_num(self.sd[with_mean]), 1e-6)
+        scale = self.scale.at(with_mean)
+        inner = _Within.of(
+            _Sums.of(curve, limits.start[with_mean], limits.end[with_mean], scale), least
+        )
+        share = limits.share[with_mean, None]
+        inflow, outflow = limits.inflow[with_mean] / share, limits.outflow[with_mean] / share
         low, high = (
             ((scale.forth(np.where(np.isinf(limit), 0.0, limit)) - inner.mean) / inner.sd)[:, None]
-            for limit in (self.low[told], self.high[told])
+            for limit in (self.low[with_mean], self.high[with_mean])
         )
         of_mean = inner.mean_moved + low * inflow - high * outflow
         of_square = inner.square_moved + (low**2 - 1) * inflow - (high**2 - 1) * outflow
-        off = (self.mean[told] - inner.mean) / inner.sd
-        square = (self.sd[told] / inner.sd) ** 2 + off**2 - 1
-        known, n = ~np.isnan(square), self.count[told]
-        square = np.where(known, square, 0.0)
-        on_mean = n * np.where(known, 1 + inner.skew**2 / inner.free, 1.0)
-        both = n * np.where(known, -inner.skew / inner.free, 0.0)
-        on_square = n * np.where(known, 1 / inner.free, 0.0)
+        off = (self.mean[with_mean] - inner.mean) / inner.sd
+        square = (self.sd[with_mean] / inner.sd) ** 2 + off**2 - 1
+        has_sd, n = ~np.isnan(square), self.count[with_mean]
+        square = np.where(has_sd, square, 0.0)
+        on_mean = n * np.where(has_sd, 1 + inner.skew**2 / inner.free, 1.0)
+        both = n * np.where(has_sd, -inner.skew / inner.free, 0.0)
+        on_square = n * np.where(has_sd, 1 / inner.free, 0.0)
         cross = (of_mean * both[:, None]).T @ of_square
         information = (of_mean * on_mean[:, None]).T @ of_mean + cross + cross.T
         information += (of_square * on_square[:, None]).T @ of_square
@@ -172,15 +174,15 @@ class _Sums:
     ) -> None:
         """Fill in open cells, each with its own v along the grid."""
         cells = scale.open
-        own, grid = scale.at(cells).at((..., None)), np.arange(len(GRID) - 1)
+        cell_scale, grid = scale.at(cells).at((..., None)), np.arange(len(GRID) - 1)
         first, last = start[cells, None], end[cells, None]
         reached = np.clip(np.minimum(last, grid + 1) - np.maximum(first, grid), 0.0, 1.0)
         weights = np.zeros((len(cells), len(GRID)))
         weights[:, :-1] += reached
         weights[:, 1:] += reached
         weights *= NORMAL * (STEP / 2)
-        v = own.forth(curve.x)
-        moving = weights * (curve.rise * own.slope(curve.x))
+        v = cell_scale.forth(curve.x)
+        moving = weights * (curve.rise * cell_scale.slope(curve.x))
         self.moved[cells], self.times[cells] = moving @ curve.effect, (moving * v) @ curve.effect
         for power in range(5):
             self.powers[cells, power] = weights.sum(axis=1)

@@ -56,13 +56,13 @@ def deviations(centers: Sequence[Sequence[LatticeTable]], placed: Placed) -> lis
     [True, True, True]
     """
     everybody = np.concatenate(([0.0], np.cumsum(placed.weights)))
-    found = [_deviation(tables, placed.values, everybody) for tables in centers]
-    tested = [deviation for deviation in found if deviation is not None]
+    deviating = [_deviation(tables, placed.values, everybody) for tables in centers]
+    tested = [deviation for deviation in deviating if deviation is not None]
     logs = holm([math.log(max(d.p_value, 1e-300)) for d in tested]) if tested else np.zeros(0)
     adjusted = iter(np.exp(logs).tolist())
     return [
         None if d is None else Deviation(d.at, d.difference, d.z, d.p_value, next(adjusted))
-        for d in found
+        for d in deviating
     ]
 
 
@@ -77,9 +77,9 @@ def _deviation(
     if not parted or others < 0.5:
         return None
     edges = np.unique(np.concatenate([table.edges for table in parted]))
-    own = np.sum([_reached(table, edges) for table in parted], axis=0)
+    reached_here = np.sum([_reached(table, edges) for table in parted], axis=0)
     reached = everybody[np.searchsorted(values, edges, "right")]
-    below, theirs = own / people, np.clip((reached - own) / others, 0.0, 1.0)
+    below, theirs = reached_here / people, np.clip((reached - reached_here) / others, 0.0, 1.0)
     difference = below - theirs
     worst = int(np.argmax(np.abs(difference)))
     both = 1 / people + 1 / others
@@ -92,5 +92,5 @@ def _deviation(
 
 def _reached(table: LatticeTable, edges: FloatArray) -> FloatArray:
     """People at or below each edge; between a table's own edges, as a straight line."""
-    known = np.cumsum(table.counts)[:-1].astype(np.float64)
-    return np.asarray(np.interp(edges, table.edges, known))
+    inner = np.cumsum(table.counts)[:-1].astype(np.float64)
+    return np.asarray(np.interp(edges, table.edges, inner))

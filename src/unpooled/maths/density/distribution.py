@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.density.count_bounds import Counted
 from unpooled.maths.density.placing import Placed, place
 from unpooled.maths.density.pooled_shape import Shape
 from unpooled.maths.density.smoothing import (
@@ -28,6 +27,49 @@ from unpooled.maths.density.smoothing import (
 )
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, nearest_multiples
 from unpooled.maths.quantiles.quantile import check_probabilities
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The cells' lower and upper limits, each ascending, and how many people are in those so far.
+
+    Examples
+    --------
+    >>> table = LatticeTable(np.array([1.0, 2.0]), [10, 10, 10], [np.nan] * 3, [np.nan] * 3)
+    >>> counted = Counted.of([table], Lattice(1.0, lower=0.0))
+    >>> counted.at_most(np.array([9.0, 10.0])), counted.at_least(np.array([10.0, 11.0]))
+    (array([0., 1.]), array([1., 2.]))
+    """
+
+    lows: FloatArray
+    from_lows: FloatArray
+    highs: FloatArray
+    up_to_highs: FloatArray
+
+    @classmethod
+    def of(cls, tables: Sequence[LatticeTable], lattice: Lattice) -> "Counted":
+        """What the tables of all centers count."""
+        limits = [lattice.limits(table.edges) for table in tables]
+        counts = np.concatenate([table.counts for table in tables])
+        counted = []
+        for ends in (
+            np.concatenate([x[:-1] for x in limits]),
+            np.concatenate([x[1:] for x in limits]),
+        ):
+            order = np.argsort(ends, kind="stable")
+            counted += [ends[order], np.cumsum(counts[order]).astype(np.float64)]
+        return cls(*counted)
+
+    def at_most(self, people: FloatArray) -> FloatArray:
+        """The highest limit below which at most so many people can stand."""
+        at = np.searchsorted(self.from_lows, people, "right")
+        return np.asarray(self.lows[np.minimum(at, len(self.lows) - 1)])
+
+    def at_least(self, people: FloatArray) -> FloatArray:
+        """The lowest limit below which at least so many people must stand."""
+        at = np.searchsorted(self.up_to_highs, people, "left")
+        return np.asarray(self.highs[np.minimum(at, len(self.highs) - 1)])
+
 
 _TRANSFORMED = 0.4  # of the sampling variance: what choosing a transformation may cost
 _BLURRED = 1.2  # times the sampling variance: cells that leave more tell too little
@@ -101,9 +143,9 @@ class Distribution:
 
     def _moves(self, p: FloatArray, z: float, smooth: Curve | Shape | None) -> FloatArray:
         """How far quantiles move down and up over z shortened errors, by a smooth distribution."""
-        kept, known = self._kept(p, smooth), self._kept(p, self.placed.shape)
+        kept, by_shape = self._kept(p, smooth), self._kept(p, self.placed.shape)
         tail = np.clip(2 - np.minimum(p, 1 - p) / _OUTER, 0.0, 1.0)
-        kept = kept - _TRUSTED * tail * np.maximum(kept - known, 0.0)  # tails stand by the shape
+        kept = kept - _TRUSTED * tail * np.maximum(kept - by_shape, 0.0)  # tails stand by the shape
         shortened = np.sqrt(_TRANSFORMED + (1 - _TRANSFORMED) * kept)
         reach = z * shortened * self.standard_error(p)
         drawn, pooled = self._drawn(p, smooth), self._pooled(p)
@@ -184,8 +226,8 @@ class Distribution:
         rare = self.people * np.minimum(p, 1 - p) < 1 - 1e-9
         for i in np.flatnonzero(rare):
             cell = self.placed.cells[self._among_others(p[i : i + 1])[0]]
-            own = self._possible(self.placed.values[self.placed.cells == cell])
-            rare[i] = own.min() < own.max()
+            values = self._possible(self.placed.values[self.placed.cells == cell])
+            rare[i] = values.min() < values.max()
         return rare
 
     def cdf(self, x: npt.ArrayLike) -> FloatArray:

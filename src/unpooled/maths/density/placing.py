@@ -21,8 +21,8 @@ import numpy.typing as npt
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.density.pooled_shape import Shape, fit_shape
 from unpooled.maths.density.smoothing import can_smooth
+from unpooled.maths.lattice.cells import Cells, with_moments
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, nearest_multiples
-from unpooled.maths.lattice.stacked_cells import Cells, with_moments
 
 _STEPS = 20  # of Newton's method
 _CLOSE = 0.02  # SDs from the moments asked for: beyond, the first placement stays
@@ -131,9 +131,9 @@ _SHAPES: FloatArray = np.concatenate((np.linspace(-8, -1.1, 70), np.linspace(-1,
 class Placed:
     """Pseudo-people, ascending: where they are, how many each stands for, and their center.
 
-    `shared` marks values that a whole cell shares: atoms. `cells` and `told` say in which cell of
-    the tables each stands and how many moments that cell tells, `scaled` are the values of which it
-    tells them; all three are empty for exact values.
+    `shared` marks values that a whole cell shares: atoms. `cells` and `moments` say in which cell
+    of the tables each stands and how many moments that cell tells, `scaled` are the values of which
+    it tells them; all three are empty for exact values.
     `shape` is the distribution that their cells were refilled with, atoms aside.
     """
 
@@ -142,7 +142,7 @@ class Placed:
     centers: IntArray
     shared: npt.NDArray[np.bool_]
     cells: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    told: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    moments: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     scaled: FloatArray = field(default_factory=lambda: np.zeros(0))
     shape: Shape | None = None
 
@@ -162,15 +162,15 @@ class Placed:
         """The people of each of so many centers, ascending."""
         order = np.argsort(self.centers, kind="stable")
         ends = np.searchsorted(self.centers[order], np.arange(1, centers))
-        known = len(self.cells) > 0
+        with_cells = len(self.cells) > 0
         parts = zip(
             *(
                 np.split(part[order], ends)
                 for part in (self.values, self.weights, self.centers, self.shared)
             ),
             *(
-                np.split(part[order] if known else part, ends if known else ends * 0)
-                for part in (self.cells, self.told, self.scaled)
+                np.split(part[order] if with_cells else part, ends if with_cells else ends * 0)
+                for part in (self.cells, self.moments, self.scaled)
             ),
             strict=True,
         )
@@ -224,7 +224,7 @@ def place(tables: Sequence[LatticeTable], lattice: Lattice, *, refilled: bool = 
         cells.center[cell],
         shared[cell],
         cell,
-        cells.told[cell],
+        cells.moments[cell],
         cells.scale.at(cell).forth(points.values[order]),
         shape,
     )
@@ -232,8 +232,8 @@ def place(tables: Sequence[LatticeTable], lattice: Lattice, *, refilled: bool = 
 
 def _shape(cells: Cells, points: Points, lower: float) -> Shape | None:
     """The shape of the people in cells of more than one value, where they have one."""
-    own = cells.several[points.cell]
-    values, weights = points.values[own], points.weights[own]
+    several = cells.several[points.cell]
+    values, weights = points.values[several], points.weights[several]
     order = np.lexsort((weights, values))
     values, weights = values[order], weights[order]
     if not can_smooth(values):
@@ -335,8 +335,8 @@ def tail(n: int, mean: float, sd: float) -> FloatArray:
     if mean <= 0:
         return np.zeros(n)
     variation, dominance = _variation(n)
-    known, target = (dominance, _DOMINATED) if math.isnan(sd) else (variation, sd / mean)
-    excess = _pareto(n, np.array([np.interp(target, known, _SHAPES)]))[0]
+    figure, target = (dominance, _DOMINATED) if math.isnan(sd) else (variation, sd / mean)
+    excess = _pareto(n, np.array([np.interp(target, figure, _SHAPES)]))[0]
     return np.asarray(mean * excess / excess.mean())
 
 

@@ -73,9 +73,9 @@ class SlopeCurve:
 
 def integral(rows: FloatArray) -> FloatArray:
     """The integral from the left end to each grid point; quick where columns are contiguous."""
-    found = np.zeros_like(rows)
-    found[1:] = np.cumsum((rows[1:] + rows[:-1]) * (STEP / 2), axis=0)
-    return found
+    summed = np.zeros_like(rows)
+    summed[1:] = np.cumsum((rows[1:] + rows[:-1]) * (STEP / 2), axis=0)
+    return summed
 
 
 def between(places: FloatArray, rows: FloatArray) -> FloatArray:

@@ -66,9 +66,9 @@ class WorkingScale:
         def misfit(lam: float) -> float:
             return float(np.log(transform(x, lam).std())) - (lam - 1) * logs
 
-        found = minimize_scalar(misfit, bounds=_LAMBDAS, method="bounded", options={"xatol": 1e-6})
-        z = transform(x, float(found.x))
-        return cls(float(location), float(unit), float(found.x), float(z.mean()), float(z.std()))
+        best = minimize_scalar(misfit, bounds=_LAMBDAS, method="bounded", options={"xatol": 1e-6})
+        z = transform(x, float(best.x))
+        return cls(float(location), float(unit), float(best.x), float(z.mean()), float(z.std()))
 
     def forth(self, x: FloatArray) -> FloatArray:
         """x on the working scale."""

@@ -104,21 +104,21 @@ def joint_cells(
     below = np.cumsum(counts)
     level, splits, used = [Node(-1, len(counts) - 1, 0, int(below[-1]))], [], 0
     while level := [node for node in level if node.may_split(k)]:
-        found = [
+        sorted_splits = [
             _split(node, below, k, int(draws[at]), int(coins[at]))
             for at, node in enumerate(level, used)
         ]
         used += len(level)
-        splits += [split for split in found if split is not None]
-        level = next_level(level, found)
+        splits += [split for split in sorted_splits if split is not None]
+        level = next_level(level, sorted_splits)
     return JointCells(int(below[-1]), tuple(splits))
 
 
-def next_level(level: Sequence[Node], found: Sequence[Split | None]) -> list[Node]:
+def next_level(level: Sequence[Node], splits: Sequence[Split | None]) -> list[Node]:
     """The two sides of each cell that was split."""
     return [
         side
-        for node, split in zip(level, found, strict=True)
+        for node, split in zip(level, splits, strict=True)
         if split is not None
         for side in (
             Node(node.left, split.point, node.below_left, split.below),

@@ -63,8 +63,8 @@ def recombine(shares: dict[int, FieldArray]) -> FieldArray:
         raise ValueError("shares must be of two keepers at least, got one")
     a, b = places
     inverse = pow(b - a, -1, PRIME)
-    found = (shares[a] * b - shares[b] * a) * inverse % PRIME
-    return signed(found)
+    secret = (shares[a] * b - shares[b] * a) * inverse % PRIME
+    return signed(secret)
 
 
 def signed(numbers: FieldArray) -> FieldArray:

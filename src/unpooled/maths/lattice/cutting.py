@@ -15,7 +15,13 @@ import numpy.typing as npt
 
 from unpooled.maths import big_arrays
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.lattice.cell_moments import Moments, nowhere, rounded, telling_cells, told
+from unpooled.maths.lattice.cells import (
+    Moments,
+    cell_moments,
+    nowhere,
+    rounded,
+    telling_cells,
+)
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable
 
 _ROOM = 1.15  # cells of 1.15 K people stay at K or more when their boundaries move to the lattice
@@ -105,8 +111,8 @@ def table_at(
     means, sds = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     ends = np.cumsum(counts)
     for cell in np.flatnonzero(telling_cells(edges, lattice.step, moments)).tolist():
-        own = values[ends[cell] - counts[cell] : ends[cell]]
-        means[cell], sds[cell] = told(own, scale.at(cell), k)
+        here = values[ends[cell] - counts[cell] : ends[cell]]
+        means[cell], sds[cell] = cell_moments(here, scale.at(cell), k)
     if nowhere(edges, lattice) and sds[0] != 0:
         means[0] = sds[0] = np.nan
     return LatticeTable(edges, counts, *rounded(edges, lattice, counts, means, sds), scale)

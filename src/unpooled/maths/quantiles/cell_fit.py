@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from unpooled.maths.density.placing import Points, place, refill
 from unpooled.maths.density.pooled_shape import Shape
+from unpooled.maths.lattice.cells import Cells
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable
-from unpooled.maths.lattice.stacked_cells import Cells
 from unpooled.maths.quantiles.quantile import check_probabilities
 from unpooled.maths.quantiles.yeo_johnson import (
     DEFAULT_GRID,
@@ -102,11 +102,11 @@ def _as_samples(
     sampled = extreme & ~np.isnan(cells.sd) & cells.several & (cells.count <= _MOST_LEVELS)
     for n in np.unique(cells.count[sampled]).tolist():
         even = refill(cells, points, shape, np.linspace(0.0, 1.0, n + 1))
-        own = (sampled & (cells.count == n))[even.cell]
+        fits = (sampled & (cells.count == n))[even.cell]
         others = ~(sampled & (cells.count == n))[points.cell]
         points = Points(
-            np.concatenate((points.values[others], even.values[own])),
-            np.concatenate((points.weights[others], even.weights[own])),
-            np.concatenate((points.cell[others], even.cell[own])),
+            np.concatenate((points.values[others], even.values[fits])),
+            np.concatenate((points.weights[others], even.weights[fits])),
+            np.concatenate((points.cell[others], even.cell[fits])),
         )
     return points

@@ -24,15 +24,15 @@ def check_probabilities(p: npt.ArrayLike) -> FloatArray:
     ValueError: quantile must lie in (0, 1), got 25. Hint: for the 25th percentile use 0.25.
     """
     try:
-        told = np.asarray(p, dtype=np.float64)
+        checked = np.asarray(p, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"quantile must be a number or a list of numbers, got {p!r}") from None
-    p = np.atleast_1d(told)
+    p = np.atleast_1d(checked)
     for bad in p[~((p > 0) & (p < 1))]:
         digit = 0 if 10 < bad % 100 < 14 else bad % 10
         ordinal = f"{bad:g}" + {1: "st", 2: "nd", 3: "rd"}.get(digit, "th")
-        known = f"for the {ordinal} percentile use {bad / 100:g}" if 1 < bad < 100 else None
-        hint = known or "for the median use 0.5"
+        percentile = f"for the {ordinal} percentile use {bad / 100:g}" if 1 < bad < 100 else None
+        hint = percentile or "for the median use 0.5"
         raise ValueError(f"quantile must lie in (0, 1), got {bad:g}. Hint: {hint}.")
     if p.ndim != 1 or p.size == 0:
         raise ValueError(f"quantile must be a number or a list of numbers, got shape {p.shape}")
@@ -146,8 +146,8 @@ def _straightest(limits: FloatArray, scores: FloatArray) -> tuple[float, float]:
     grid = np.arange(41) / 20
     best = float(grid[np.argmin(misfit(grid))])
     around = max(best - 0.05, 0.0), min(best + 0.05, 2.0)
-    found = minimize_scalar(misfit, bounds=around, method="bounded", options={"xatol": 1e-9})
-    lam = min((float(found.x), best), key=lambda value: float(misfit(value)))
+    minimum = minimize_scalar(misfit, bounds=around, method="bounded", options={"xatol": 1e-9})
+    lam = min((float(minimum.x), best), key=lambda value: float(misfit(value)))
     return lam, 1.0 - float(misfit(lam))
 
 
@@ -259,13 +259,13 @@ def minimise_loss(
     asks, rounds = [[float(low), float(high)] for _ in searches], 0
     while any(asks):
         q = np.concatenate(asks)
-        told = evaluate(q, np.repeat([s.p for s in searches], list(map(len, asks))))
-        answers = iter(zip(q, told.loss, told.below, told.at_most, strict=True))
+        pooled = evaluate(q, np.repeat([s.p for s in searches], list(map(len, asks))))
+        answers = iter(zip(q, pooled.loss, pooled.below, pooled.at_most, strict=True))
         for search, asked in zip(searches, asks, strict=True):
-            search.learn(told.n, [next(answers) for _ in asked])
+            search.learn(pooled.n, [next(answers) for _ in asked])
         rounds += 1
-        asks = [search.asks(told.n) for search in searches]
-    return LossResult(read_only([search.found for search in searches]), rounds)
+        asks = [search.asks(pooled.n) for search in searches]
+    return LossResult(read_only([search.at for search in searches]), rounds)
 
 
 @dataclass(slots=True)
@@ -276,7 +276,7 @@ class _Search:
     finest: float
     left: tuple[float, float, float] | None = None
     right: tuple[float, float, float] | None = None
-    found: float = np.nan
+    at: float = np.nan
 
     def learn(self, n: int, answers: Sequence[tuple[float, float, float, float]]) -> None:
         """q minimises the loss where the slopes on both sides, count − n p, enclose 0."""
@@ -286,12 +286,12 @@ class _Search:
             elif below > n * self.p + 1e-9:
                 self.right = min(self.right or (q, loss, below), (q, loss, below))
             else:
-                self.found = q
+                self.at = q
 
     def asks(self, n: int) -> list[float]:
         """Where the lines at both ends cross, with one value left inside: there; close by on both
         sides, which proves it; and two points between which the counts put the quantile."""
-        if not np.isnan(self.found):
+        if not np.isnan(self.at):
             return []
         if self.left is None or self.right is None:
             raise ValueError(f"low and high must enclose the {self.p:g} quantile, got others")
@@ -301,7 +301,7 @@ class _Search:
         cross = min(max(cross, a), b)  # against rounding
         near = 1e-10 * min(loss_a, loss_b) / n + 4 * np.spacing(abs(cross)) + self.finest
         if width <= 2.5 * near:
-            self.found = cross
+            self.at = cross
             return []
         at, margin = (n * self.p - count_a) / inside, 0.5 / np.sqrt(inside)
         by_count = (a + (at + side * margin) * width for side in (-1, 1))

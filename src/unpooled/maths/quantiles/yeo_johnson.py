@@ -301,8 +301,8 @@ class _Sample:
         def loss(lam: float) -> float:
             return -float(log_likelihood(self.moments([lam]))[0])
 
-        found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-8})
-        return min((float(found.x), low, high), key=loss)
+        best = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-8})
+        return min((float(best.x), low, high), key=loss)
 
     def fit(self, at: PowerMoments, rounds: int, ends: tuple[float, float]) -> YeoJohnsonFit:
         (lam,), (mean,), (variance,) = at.lambdas.tolist(), at.mean.tolist(), at.variance.tolist()

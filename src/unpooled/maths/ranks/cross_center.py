@@ -37,11 +37,11 @@ def correction(x: Placed, y: Placed, missed: dict[int, float]) -> float:
     centers = 1 + int(max(x.centers.max(), y.centers.max()))
     parts = x.by_center(centers), y.by_center(centers)
     var, cov = np.zeros(centers), np.zeros(centers)
-    for own, other, split in ((x, y, parts), (y, x, parts[::-1])):
-        within, everyone = _compared(own, *split), other.below_minus_above(own.values)
-        g, h = (_left_over(own, values) for values in (within, everyone - within))
-        var += np.bincount(own.centers, own.weights * g * g, centers)
-        cov += np.bincount(own.centers, own.weights * g * h, centers)
+    for one, other, split in ((x, y, parts), (y, x, parts[::-1])):
+        within, everyone = _compared(one, *split), other.below_minus_above(one.values)
+        g, h = (_left_over(one, values) for values in (within, everyone - within))
+        var += np.bincount(one.centers, one.weights * g * g, centers)
+        cov += np.bincount(one.centers, one.weights * g * h, centers)
     total = 0.0
     for center, miss in missed.items():
         if miss and cov[center] > 0:
@@ -50,13 +50,13 @@ def correction(x: Placed, y: Placed, missed: dict[int, float]) -> float:
     return total
 
 
-def _compared(own: Placed, mine: list[Placed], theirs: list[Placed]) -> FloatArray:
+def _compared(placed: Placed, mine: list[Placed], theirs: list[Placed]) -> FloatArray:
     """The same among people of the own center."""
-    found = np.empty(len(own.values))
+    compared = np.empty(len(placed.values))
     pairs = zip(mine, theirs, strict=True)
     parts = [other.below_minus_above(part.values) for part, other in pairs]
-    found[np.argsort(own.centers, kind="stable")] = np.concatenate(parts)
-    return found
+    compared[np.argsort(placed.centers, kind="stable")] = np.concatenate(parts)
+    return compared
 
 
 def _left_over(placed: Placed, f: FloatArray) -> FloatArray:
@@ -76,7 +76,7 @@ def _left_over(placed: Placed, f: FloatArray) -> FloatArray:
     v = v / np.where(spread > 0, spread, 1.0)[cell]
     square = less(less(v * v, one, everywhere), v, everywhere)
     f = less(f, one, everywhere)
-    return less(less(f, v, placed.told > 0), square, placed.told > 1)
+    return less(less(f, v, placed.moments > 0), square, placed.moments > 1)
 
 
 def _second_order(x: Placed, y: Placed) -> float:
@@ -85,7 +85,7 @@ def _second_order(x: Placed, y: Placed) -> float:
     pieces = [np.searchsorted(cuts, part.values, "right") for part in (x, y)]
     (people_x, left_x), (people_y, left_y) = (
         (np.bincount(piece, part.weights, len(cuts) + 1),
-         np.bincount(piece, part.weights * _LEFT[part.told], len(cuts) + 1))
+         np.bincount(piece, part.weights * _LEFT[part.moments], len(cuts) + 1))
         for piece, part in zip(pieces, (x, y), strict=True)
     )  # fmt: skip
     return float(left_x @ people_y + people_x @ left_y)
@@ -177,13 +177,13 @@ def hodges_lehmann(x: Placed, y: Placed, level: float = 0.95, u: float | None = 
         raise ValueError(f"level must lie in (0, 1), got {level}. Hint: for 95 % use 0.95.")
     margin = float(ndtri((1 + level) / 2)) * math.sqrt(_null_variance(x, y))
     pairs = x.people * y.people
-    known = 0.0 if u is None else _u(x, y) - u
+    centre = 0.0 if u is None else _u(x, y) - u
     if margin >= pairs:
         low, high = -math.inf, math.inf
     else:
-        low, high = _balance(x, y, known + margin), _balance(x, y, known - margin)
+        low, high = _balance(x, y, centre + margin), _balance(x, y, centre - margin)
     tiny = 1e-9 * pairs  # the middle of the shifts that balance equally well
-    estimate = (_balance(x, y, known + tiny) + _balance(x, y, known - tiny)) / 2
+    estimate = (_balance(x, y, centre + tiny) + _balance(x, y, centre - tiny)) / 2
     return Interval(estimate, min(low, estimate), max(high, estimate))
 
 
@@ -206,8 +206,8 @@ def _nearest_difference(x: Placed, y: Placed, shift: float) -> float:
     beside = np.concatenate(
         [x.values[np.clip(above - 1, 0, last)], x.values[np.minimum(above, last)]]
     )
-    found = np.tile(y.values, 2) - beside
-    return float(found[np.argmin(np.abs(found - shift))])
+    nearest = np.tile(y.values, 2) - beside
+    return float(nearest[np.argmin(np.abs(nearest - shift))])
 
 
 def _u(x: Placed, y: Placed, shift: float = 0.0) -> float:
@@ -230,10 +230,10 @@ def _null_variance(x: Placed, y: Placed) -> float:
 def _effect_variance(x: Placed, y: Placed) -> float:
     """DeLong's variance of P(Y > X) from the placements of pseudo-people."""
 
-    def part(own: Placed, other: Placed) -> float:
-        placement = (other.below_minus_above(own.values) / other.people + 1) / 2
-        mean = float(own.weights @ placement) / own.people
-        square = float(own.weights @ (placement - mean) ** 2)
-        return square / max(own.people - 1, 1) / own.people
+    def part(one: Placed, other: Placed) -> float:
+        placement = (other.below_minus_above(one.values) / other.people + 1) / 2
+        mean = float(one.weights @ placement) / one.people
+        square = float(one.weights @ (placement - mean) ** 2)
+        return square / max(one.people - 1, 1) / one.people
 
     return part(x, y) + part(y, x)

@@ -83,8 +83,8 @@ class GroupRankStatistics:
         """
         people = np.asarray(sizes, dtype=np.float64)
         u = np.zeros((len(people), len(people)))
-        for (i, j), own in pairs.items():
-            u[i, j], u[j, i] = own, -own
+        for (i, j), statistics in pairs.items():
+            u[i, j], u[j, i] = statistics, -statistics
         return cls(people, u, rank_variance, trend_variance)
 
     @classmethod
@@ -180,16 +180,16 @@ def placed_group_ranks(groups: Sequence[Placed | None]) -> GroupRankStatistics:
     --------
     >>> x, y = (Placed(np.arange(2.0) + s, np.ones(2), np.zeros(2, int), np.zeros(2, bool))
     ...         for s in (0, 0.5))
-    >>> placed_group_ranks([x, None, y]).mean_ranks
-    array([2., nan, 3.])
+    >>> placed_group_ranks([x, None, y]).mean_ranks.tolist()
+    [2.0, nan, 3.0]
     """
-    sizes = np.array([0.0 if own is None else round(own.people) for own in groups])
+    sizes = np.array([0.0 if group is None else round(group.people) for group in groups])
     pairs = {}
     for (i, x), (j, y) in combinations(enumerate(groups), 2):
         if x is not None and y is not None:
             u, most = float(y.weights @ x.below_minus_above(y.values)), sizes[i] * sizes[j]
             pairs[i, j] = float(min(max(u, -most), most))
-    tied = _tied_placed([own for own in groups if own is not None])
+    tied = _tied_placed([group for group in groups if group is not None])
     return GroupRankStatistics.of_pairs(
         sizes, pairs, rank_variance(tied), trend_variance(sizes, tied)
     )
@@ -198,7 +198,7 @@ def placed_group_ranks(groups: Sequence[Placed | None]) -> GroupRankStatistics:
 def _tied_placed(groups: Sequence[Placed]) -> FloatArray:
     """How many people share each value; whoever shares none counts as one."""
     values, weights, shared = (
-        np.concatenate([getattr(own, name) for own in groups])
+        np.concatenate([getattr(group, name) for group in groups])
         for name in ("values", "weights", "shared")
     )
     _, where = np.unique(values[shared], return_inverse=True)
@@ -220,15 +220,15 @@ def linked_groups(centers: Sequence[GroupRankStatistics]) -> list[list[int]]:
     [[0, 2], [1]]
     """
     together = [set(np.flatnonzero(c.sizes).tolist()) for c in centers if c.rank_variance > 0]
-    found: list[list[int]] = []
+    blocks: list[list[int]] = []
     left = set(range(len(centers[0].sizes)))
     while left:
         block = {min(left)}
-        while grown := set().union(*(own for own in together if own & block)) - block:
+        while grown := set().union(*(linked for linked in together if linked & block)) - block:
             block |= grown
         left -= block
-        found.append(sorted(block))
-    return found
+        blocks.append(sorted(block))
+    return blocks
 
 
 def kruskal_weighted(centers: Sequence[GroupRankStatistics]) -> TestResult:
@@ -287,8 +287,8 @@ def _stratified(
     free = [group for block in linked_groups(centers) for group in block[1:]]
     if not free:
         return TestResult(method, 0.0, 0.0, note, 0)
-    own = rank_sums[free]
-    statistic = max(float(own @ np.linalg.solve(covariance[np.ix_(free, free)], own)), 0.0)
+    part = rank_sums[free]
+    statistic = max(float(part @ np.linalg.solve(covariance[np.ix_(free, free)], part)), 0.0)
     return TestResult(method, statistic, log_chi2_survival(statistic, len(free)), note, len(free))
 
 

@@ -67,11 +67,11 @@ def random_effect(centers: Sequence[RankStatistics], level: float = 0.95) -> Ran
     >>> random_effect([alike, alike, other]).mean
     Interval(estimate=0.507..., low=0.106..., high=0.908...)
     """
-    found = random_effects(*center_variances(centers), level)
-    if found is None:
+    estimated = random_effects(*center_variances(centers), level)
+    if estimated is None:
         return None
-    ends = min(max(found.mean.low, 0.0), 1.0), min(max(found.mean.high, 0.0), 1.0)
-    return RandomEffects(Interval(found.mean.estimate, *ends), found.tau)
+    ends = min(max(estimated.mean.low, 0.0), 1.0), min(max(estimated.mean.high, 0.0), 1.0)
+    return RandomEffects(Interval(estimated.mean.estimate, *ends), estimated.tau)
 
 
 def _between(effects: FloatArray, variances: FloatArray) -> float:

@@ -133,12 +133,14 @@ def rank_statistics_by_row(x: FloatArray, y: FloatArray, *, k: int = 1) -> list[
             raise ValueError(f"{name} must be finite and ascending")
     n_x, n_y = x.shape[1], y.shape[1]
     rows = max(_AT_ONCE // (n_x + n_y), 1)
-    found = []
+    statistics = []
     for row in range(0, len(x), rows):
         runs = _Runs.of_people(x[row : row + rows], y[row : row + rows])
         figures = runs.u(), runs.null_variance(k), runs.effect_variance(k)
-        found += [RankStatistics(n_x, n_y, *told) for told in np.transpose(figures).tolist()]
-    return found
+        statistics += [
+            RankStatistics(n_x, n_y, *fields) for fields in np.transpose(figures).tolist()
+        ]
+    return statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,7 @@ class _Runs:
         Of b people in such a tie, each number from 0 to b is then as likely to be placed below
         somebody of the other group: a variance of b(b + 2)/12.
         """
-        x, y = (self._small_ties(own, k) for own in (self.counts_x, self.counts_y))
+        x, y = (self._small_ties(counts, k) for counts in (self.counts_x, self.counts_y))
         of_x = 0.0 if self.n == 1 else self._sums(x * y * (y + 2)) / (self.n * (self.n - 1))
         of_y = 0.0 if self.m == 1 else self._sums(x * y * (x + 2)) / (self.m * (self.m - 1))
         return np.asarray(of_x / self.m**2 + of_y / self.n**2) / 12

@@ -58,8 +58,8 @@ def shift(
     span = float(groups.fine[-1] - groups.fine[0])
 
     def balanced(target: float) -> float:
-        found = brentq(lambda s: groups.above(s * span) - target, -1.0, 1.0, xtol=1e-12)
-        return span * float(found)
+        root = brentq(lambda s: groups.above(s * span) - target, -1.0, 1.0, xtol=1e-12)
+        return span * float(root)
 
     middle = (balanced(0.5 + 1e-9) + balanced(0.5 - 1e-9)) / 2  # of where U is flat
     estimate = 0.0 if abs(middle) < 1e-10 * span else middle
@@ -172,8 +172,8 @@ class _Groups:
         first = [
             _distribution(_spread(s(fine), bins, c)) for s, c in zip(scores, (x, y), strict=True)
         ]
-        told = _distribution(x), _distribution(y)
-        return cls(fine, first[0], first[1], edges, *told, float(x.sum() / (x.sum() + y.sum())))
+        pair = _distribution(x), _distribution(y)
+        return cls(fine, first[0], first[1], edges, *pair, float(x.sum() / (x.sum() + y.sum())))
 
     def above(self, s: float) -> float:
         """P(Y − s > X), people placed as if Y − s and X had one distribution."""
@@ -200,13 +200,13 @@ class _Bins:
         bins = np.searchsorted(edges, grid, side="right") - 1
         return cls(grid, edges, np.clip(bins, 0, len(edges) - 2))
 
-    def filled(self, told: FloatArray, shape: FloatArray) -> FloatArray:
-        """The distribution that is `told` at the edges and has this shape inside the bins."""
+    def filled(self, reached: FloatArray, shape: FloatArray) -> FloatArray:
+        """The distribution that is `reached` at the edges and has this shape inside the bins."""
         at = np.interp(self.edges, self.grid, shape)
-        width, share = np.diff(at), np.diff(told)
+        width, share = np.diff(at), np.diff(reached)
         rate = np.divide(share, width, out=np.zeros(len(share)), where=width > 1e-15)
         inside = (shape - at[self.bin]) * rate[self.bin]
-        return np.asarray(told[self.bin] + np.clip(inside, 0.0, share[self.bin]))
+        return np.asarray(reached[self.bin] + np.clip(inside, 0.0, share[self.bin]))
 
 
 def _cut(limits: FloatArray, edges: FloatArray) -> tuple[FloatArray, IntArray]:

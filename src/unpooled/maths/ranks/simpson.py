@@ -47,7 +47,7 @@ class CenterPairs:
     def of_placed(cls, x: Sequence[Placed], y: Sequence[Placed]) -> "CenterPairs":
         """Of placed people, center by center."""
         u = [[float(b.weights @ a.below_minus_above(b.values)) for b in y] for a in x]
-        n_x, n_y = (np.array([own.people for own in group]) for group in (x, y))
+        n_x, n_y = (np.array([one.people for one in group]) for group in (x, y))
         return cls(np.array(u), n_x, n_y)
 
     def effect(self, left_out: Sequence[int] = ()) -> float | None:
@@ -109,10 +109,10 @@ def odd_centers(pairs: CenterPairs, within: Interval) -> tuple[int, ...]:
     for _ in range(len(pairs.n_x) // 2):
         left = [i for i in range(len(pairs.n_x)) if i not in left_out]
         tried = [(i, pairs.effect([*left_out, i])) for i in left]
-        found = [(abs(e - within.estimate), i, e) for i, e in tried if e is not None]
-        if not found:
+        moves = [(abs(e - within.estimate), i, e) for i, e in tried if e is not None]
+        if not moves:
             return ()
-        distance, center, effect = min(found)
+        distance, center, effect = min(moves)
         left_out.append(center)
         same_side = (effect - 0.5) * (within.estimate - 0.5) >= 0
         if distance <= abs(whole - within.estimate) / 2 and (same_side or not is_clear(within)):

@@ -91,8 +91,8 @@ def proportional_hazards(
     moved = np.asarray(sum(_score_draws(side, design[:, usable], beta) for side in sides))
     covariance = covariance + covariance @ draw_covariance(moved) @ covariance
     ratios = iter(zip(beta, np.sqrt(np.diag(covariance)), strict=True))
-    found = [HazardRatio(*map(float, next(ratios))) if use else None for use in usable]
-    return [None if ratio is None or abs(ratio.log) > _FAR else ratio for ratio in found]
+    results = [HazardRatio(*map(float, next(ratios))) if use else None for use in usable]
+    return [None if ratio is None or abs(ratio.log) > _FAR else ratio for ratio in results]
 
 
 def _terms(arms: Sequence[FollowUp | None]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -171,12 +171,12 @@ def _score_draws(
 
 def center_ratios(x: FollowUp, y: FollowUp) -> dict[int, HazardRatio]:
     """Each center's own hazard ratio, where it has one."""
-    found = {
+    ratios_here = {
         code: hazard_ratio(a, b)
         for code, (a, b) in strata([x, y])
         if a is not None and b is not None
     }
-    return {code: ratio for code, ratio in found.items() if ratio is not None}
+    return {code: ratio for code, ratio in ratios_here.items() if ratio is not None}
 
 
 def ratio_heterogeneity(ratios: Sequence[HazardRatio]) -> Heterogeneity:

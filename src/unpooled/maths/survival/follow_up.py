@@ -121,10 +121,10 @@ class FollowUp:
 
     def events_at(self, times: FloatArray) -> FloatArray:
         """How many events happen at each of these ascending times."""
-        found = np.searchsorted(times, self.times)
-        here = found < len(times)
-        here[here] = times[found[here]] == self.times[here]
-        return np.bincount(found[here], self.events[here], len(times)).astype(np.float64)
+        place = np.searchsorted(times, self.times)
+        here = place < len(times)
+        here[here] = times[place[here]] == self.times[here]
+        return np.bincount(place[here], self.events[here], len(times)).astype(np.float64)
 
 
 def event_times(arms: Sequence[FollowUp]) -> FloatArray:

@@ -75,8 +75,8 @@ def _draws(arms: Sequence[FollowUp | None]) -> FloatArray:
     there = [arm for arm in arms if arm is not None]
     if all(arm.exact for arm in there):
         return np.zeros((len(arms), 1))
-    own = [np.array([other is arm for other in arms], dtype=np.float64) for arm in there]
-    weights = [arm_is - _shares(arms, arm.times) for arm_is, arm in zip(own, there, strict=True)]
+    is_arm = [np.array([other is arm for other in arms], dtype=np.float64) for arm in there]
+    weights = [arm_is - _shares(arms, arm.times) for arm_is, arm in zip(is_arm, there, strict=True)]
     return draw_sums(there, weights)
 
 
@@ -95,13 +95,13 @@ def _observed_expected(
     times = event_times(there)
     nothing = np.zeros(len(times))
     at_risk = np.array([nothing if arm is None else arm.at_risk(times) for arm in arms])
-    own = np.array([nothing if arm is None else arm.events_at(times) for arm in arms])
-    events, people = own.sum(axis=0), at_risk.sum(axis=0)
+    observed = np.array([nothing if arm is None else arm.events_at(times) for arm in arms])
+    events, people = observed.sum(axis=0), at_risk.sum(axis=0)
     share = at_risk / people
     rest = np.maximum(people - events, 0.0) / np.maximum(people - 1, 1e-9)
     spread = events * np.where(people > 1, rest, 0.0)
     variance = np.diag(share @ spread) - (share * spread) @ share.T
-    return own.sum(axis=1), share @ events, variance
+    return observed.sum(axis=1), share @ events, variance
 
 
 def _test(observed: FloatArray, expected: FloatArray, variance: FloatArray) -> LogRank:

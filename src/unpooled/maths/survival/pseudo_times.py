@@ -10,14 +10,14 @@ References
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.placing import place
-from unpooled.maths.lattice.cell_moments import units
+from unpooled.maths.lattice.cells import units
 from unpooled.maths.lattice.lattice import (
     WHOLE,
     Lattice,
@@ -70,7 +70,7 @@ class ArmTables:
 def known_share(arm: Iterable[ArmTables]) -> float:
     """The share of an arm's people whose status was released."""
     parts = [(tables.people, tables.below is None) for tables in arm]
-    return sum(people for people, told in parts if told) / sum(people for people, _ in parts)
+    return sum(people for people, exact in parts if exact) / sum(people for people, _ in parts)
 
 
 def known_until(arm: Iterable[ArmTables], lattice: Lattice) -> float:
@@ -86,7 +86,7 @@ def known_until(arm: Iterable[ArmTables], lattice: Lattice) -> float:
     >>> round(known_until([ArmTables(10, (times,))], Lattice(1.0, lower=0.0, upper=40.0)), 2)
     24.86
     """
-    return max(_known_until(table, lattice) for own in arm for table in own.tables)
+    return max(_known_until(table, lattice) for block in arm for table in block.tables)
 
 
 def _known_until(table: LatticeTable, lattice: Lattice) -> float:
@@ -144,15 +144,50 @@ def reconstruct(blocks: Sequence[Block], lattice: Lattice) -> list[FollowUp]:
     What is expected depends on all blocks of all arms, and so do the draws: blocks that are
     compared belong into one call.
     """
-    events = _placed([b.tables.events for b in blocks], lattice)
-    censored = _placed([b.tables.censored for b in blocks], lattice)
-    either = _placed([b.tables.either for b in blocks], lattice)
+    tells_means = {b.center for b in blocks for t in b.tables.tables if not np.isnan(t.means).all()}
+    read = [
+        _with_crowd(block.tables, lattice) if block.center in tells_means else block.tables
+        for block in blocks
+    ]
+    events = _placed([tables.events for tables in read], lattice)
+    censored = _placed([tables.censored for tables in read], lattice)
+    either = _placed([tables.either for tables in read], lattice)
     people = [
         _people(block, *parts)
         for block, *parts in zip(blocks, events, censored, either, strict=True)
     ]
     statuses = expected_statuses(people, lattice.upper)
-    return [_follow_up(own, statuses.get(i)) for i, own in enumerate(people)]
+    return [_follow_up(arm_people, statuses.get(i)) for i, arm_people in enumerate(people)]
+
+
+def _with_crowd(tables: ArmTables, lattice: Lattice) -> ArmTables:
+    """The tables, with a crowd at the horizon where a center's last cell of censorings has no mean.
+
+    A center that tells means withholds one where all but 1 to K−1 of a cell's people share a value
+    with K others (`cell_moments`). People who are followed up to the end of a study do. The few
+    others are taken to be half as many as they can be.
+    """
+    censored = tuple(_crowd(table, tables.k, lattice) for table in tables.censored)
+    either = tables.either
+    if tables.below != "censored":  # else most of them have the event
+        either = tuple(_crowd(table, tables.k, lattice) for table in either)
+    return replace(tables, censored=censored, either=either)
+
+
+def _crowd(table: LatticeTable, k: int, lattice: Lattice) -> LatticeTable:
+    few, people = k // 2, int(table.counts[-1])
+    side = float(lattice.atom_sides[-1, 0])
+    edge = float(table.edges[-1]) if len(table.edges) else lattice.lower
+    if not math.isnan(table.means[-1]) or edge >= side or not 0 < few < people:
+        return table
+    return replace(
+        table,
+        edges=np.append(table.edges, side),
+        counts=np.append(table.counts[:-1], (few, people - few)),
+        means=np.append(table.means, lattice.upper),
+        sds=np.append(table.sds, 0.0),
+        scale=None,  # between two limits no cell has one
+    )
 
 
 def _people(block: Block, events: Times, censored: Times, either: Times) -> BlockPeople:
@@ -184,18 +219,20 @@ def event_range(tables: ArmTables) -> tuple[int, int]:
     return fewest, most
 
 
-def _follow_up(own: BlockPeople, statuses: Statuses | None) -> FollowUp:
-    centers = np.full(len(own.times), own.center)
+def _follow_up(block: BlockPeople, statuses: Statuses | None) -> FollowUp:
+    centers = np.full(len(block.times), block.center)
     if statuses is None:
-        assert own.events is not None  # only who has no status is estimated
-        return FollowUp.of(own.times, own.events, own.people, centers)
-    return FollowUp.of(own.times, statuses.events, own.people, centers, statuses.drawn)
+        assert block.events is not None  # only who has no status is estimated
+        return FollowUp.of(block.times, block.events, block.people, centers)
+    return FollowUp.of(block.times, statuses.events, block.people, centers, statuses.drawn)
 
 
 def _placed(tables: Sequence[Tables], lattice: Lattice) -> list[Times]:
     """The times of each block's people, and how many each stands for."""
-    code = np.array([i for i, own in enumerate(tables) for _ in own], dtype=np.int64)
-    flat = [table for own in tables for table in own]
+    code = np.array(
+        [i for i, block_tables in enumerate(tables) for _ in block_tables], dtype=np.int64
+    )
+    flat = [table for block_tables in tables for table in block_tables]
     if not flat:
         return [(np.empty(0), np.empty(0)) for _ in tables]
     placed = place(flat, lattice, refilled=False)

@@ -122,7 +122,10 @@ class _Model:
         curve = np.maximum(1 - np.abs(place[:, None] - np.arange(len(self.knots))), 0.0)
         half = max(len(self.knots) - 1, 1) / 2
         group = np.concatenate(
-            [np.array(own) == name for own, name in zip(self.levels, block.groups, strict=True)]
+            [
+                np.array(levels) == name
+                for levels, name in zip(self.levels, block.groups, strict=True)
+            ]
         )
         arm = np.array(self.levels[0]) == block.groups[0]
         return np.column_stack(
@@ -162,8 +165,8 @@ class _Ranges:
 
     @classmethod
     def of(cls, blocks: Iterable[BlockPeople]) -> "_Ranges":
-        told = [(float(round(b.people.sum())), b.least, b.most) for b in blocks]
-        people, least, most = np.array(told, dtype=np.float64).reshape(-1, 3).T
+        rows = [(float(round(b.people.sum())), b.least, b.most) for b in blocks]
+        people, least, most = np.array(rows, dtype=np.float64).reshape(-1, 3).T
         width = int((most - least).max()) + 1 if len(most) else 1
         numbers = least[:, None] + np.arange(width)
         return cls(people, np.minimum(numbers, most[:, None]), numbers <= most[:, None])
@@ -194,7 +197,7 @@ class _Ranges:
 class _Counts:
     """All blocks at few times: exact numbers of events, and ranges."""
 
-    told: FloatArray  # columns of the rows whose events were told
+    exact: FloatArray  # columns of the rows whose events are exact
     people: FloatArray
     events: FloatArray
     open: FloatArray  # columns of the rows of the other blocks
@@ -206,14 +209,14 @@ class _Counts:
     @classmethod
     def of(cls, blocks: Sequence[BlockPeople], model: _Model) -> "_Counts":
         coarse = [model.coarse(block) for block in blocks]
-        known = [block for block in coarse if block.events is not None]
+        exact = [block for block in coarse if block.events is not None]
         other = [block for block in coarse if block.events is None]
         width = len(model.prior_sd) + len(model.centers)
         none = [np.empty((0, width))]
         return cls(
-            np.concatenate([model.columns(block) for block in known] or none),
-            np.concatenate([block.people for block in known] or [np.empty(0)]),
-            np.concatenate([b.events for b in known if b.events is not None] or [np.empty(0)]),
+            np.concatenate([model.columns(block) for block in exact] or none),
+            np.concatenate([block.people for block in exact] or [np.empty(0)]),
+            np.concatenate([b.events for b in exact if b.events is not None] or [np.empty(0)]),
             np.concatenate([model.columns(block) for block in other]),
             np.concatenate([block.people for block in other]),
             np.repeat(np.arange(len(other)), [len(block.times) for block in other]),
@@ -228,11 +231,11 @@ class _Counts:
 
     def look(self, at: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """The log likelihood, its slope and its information."""
-        logit = self.told @ at
+        logit = self.exact @ at
         p = _chance(logit)
         likelihood = float(self.events @ logit - self.people @ np.logaddexp(0.0, logit))
-        slope = self.told.T @ (self.events - self.people * p)
-        information = self.told.T @ ((self.people * p * (1 - p))[:, None] * self.told)
+        slope = self.exact.T @ (self.events - self.people * p)
+        information = self.exact.T @ ((self.people * p * (1 - p))[:, None] * self.exact)
         p = _chance(self.open @ at)
         n = self.ranges.people
         share = np.bincount(self.block, self.open_people * p) / n

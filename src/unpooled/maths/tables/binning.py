@@ -107,8 +107,8 @@ def coarsen(groups: Sequence[FloatArray], edges: FloatArray, rule: Rule) -> Floa
     counts = np.array([np.bincount(place, minlength=len(edges) + 1) for place in places])
     if not rule.illegal_cells(counts).any() and counts.sum(axis=0).min() >= rule.bin:
         return edges
-    found = cut([place.astype(np.float64) for place in places], rule)
-    return np.asarray(edges[found.below.astype(np.int64)])
+    cuts = cut([place.astype(np.float64) for place in places], rule)
+    return np.asarray(edges[cuts.below.astype(np.int64)])
 
 
 def as_sequences(groups: Sequence[FloatArray], few: bool = False) -> list[Sequence[float]]:
@@ -134,8 +134,8 @@ def find_cuts(
     """
     below: list[float] = []
     ends: list[list[int]] = []
-    while (found := _next_boundary(groups, passed, totals, rule)) is not None:
-        boundary, passed = found
+    while (following := _next_boundary(groups, passed, totals, rule)) is not None:
+        boundary, passed = following
         below.append(boundary)
         ends.append(passed)
     return below, ends

@@ -21,18 +21,10 @@ from functools import reduce
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray, IntArray
-from unpooled.maths.tables.joining import Pools
+from unpooled.maths.tables.chain import CenterPools, Pools
 from unpooled.maths.tables.table import Table
 
 _STEPS = 30  # towards the most likely distribution; what is left favours no group
-
-
-@dataclass(frozen=True, slots=True)
-class CenterPools:
-    """What one center told: the edges between the bins then, and the pools of its groups."""
-
-    interior: FloatArray
-    groups: Mapping[str, Pools]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +32,7 @@ class Alike:
     """Counts, a row per group, and the share of the ranks' variance in which groups can differ."""
 
     counts: FloatArray
-    told: float
+    decided: float
 
     @property
     def keeps_shifts(self) -> bool:
@@ -49,7 +41,7 @@ class Alike:
         P(Y > X) − ½ loses that share, at ¾ so at most half a standard error.
         """
         n, m = self.counts.sum(axis=1)
-        return bool(1 - self.told <= 2 * np.sqrt((n + m + 1) / (12 * n * m)))
+        return bool(1 - self.decided <= 2 * np.sqrt((n + m + 1) / (12 * n * m)))
 
 
 def bounds(centers: Sequence[CenterPools], table: Table) -> tuple[FloatArray, FloatArray]:
@@ -69,11 +61,11 @@ def bounds(centers: Sequence[CenterPools], table: Table) -> tuple[FloatArray, Fl
         for row, group in enumerate(table.groups):
             if group not in center.groups:
                 continue
-            own = center.groups[group]
-            ends = np.cumsum(own.spans)
-            first = np.searchsorted(table.edges[1:-1], limits[ends - own.spans], "right")
+            pools = center.groups[group]
+            ends = np.cumsum(pools.spans)
+            first = np.searchsorted(table.edges[1:-1], limits[ends - pools.spans], "right")
             last = np.searchsorted(table.edges[1:-1], limits[ends])
-            for start, end, people in zip(first, last, own.counts.tolist(), strict=True):
+            for start, end, people in zip(first, last, pools.counts.tolist(), strict=True):
                 high[row, start : end + 1] += people
                 low[row, start] += people if start == end else 0
     return low, high
@@ -137,23 +129,23 @@ def alike_by_center(
     return _shared_out(_in_line(centers, table.edges[1:-1], groups), table.bins)[1]
 
 
-def _shared_out(told: "_Told", bins: int) -> tuple[FloatArray, FloatArray]:
+def _shared_out(pools: "_Told", bins: int) -> tuple[FloatArray, FloatArray]:
     """Everybody's distribution, and the people of each center and group by that of the center."""
     everybody = np.ones(bins)
     for _ in range(_STEPS):
-        everybody = told.spread(everybody).sum(axis=(0, 1))
+        everybody = pools.spread(everybody).sum(axis=(0, 1))
     here = everybody
     for _ in range(_STEPS):
-        here = told.spread(here).sum(axis=1)  # at each center
-    return everybody, told.spread(here)
+        here = pools.spread(here).sum(axis=1)  # at each center
+    return everybody, pools.spread(here)
 
 
 def _settled(center: CenterPools, interior: FloatArray, counts: Mapping[str, FloatArray]) -> bool:
     """Whether each pool has one bin only in which anybody of its group is."""
-    for group, own in counts.items():
+    for group, people in counts.items():
         if group in center.groups:
             first = _first_bins(center, interior, _starts(center.groups[group]))
-            if np.any(np.add.reduceat(own > 0, first, dtype=np.int64) > 1):
+            if np.any(np.add.reduceat(people > 0, first, dtype=np.int64) > 1):
                 return False
     return True
 
@@ -189,7 +181,7 @@ def _told(
         if pools:
             common = reduce(np.intersect1d, map(_starts, pools))
             first = _first_bins(center, interior, common)
-            parts = [np.searchsorted(_starts(own), common) for own in pools]
+            parts = [np.searchsorted(_starts(pool), common) for pool in pools]
             people = np.sum(
                 [np.add.reduceat(o.counts, at) for o, at in zip(pools, parts, strict=True)], axis=0
             )

@@ -13,6 +13,14 @@ from unpooled.results.report.page import check_chart_file
 if TYPE_CHECKING:
     import altair
 
+import math
+from typing import TYPE_CHECKING
+
+from unpooled.maths.density.bands import Drawing
+
+if TYPE_CHECKING:
+    import altair
+
 WIDTH, HEIGHT = 560, 260
 COLOURS = ["#3b6ea8", "#d1702f", "#4f9a5b", "#8a5aa8", "#a83b5f", "#6b6b6b"]
 
@@ -207,18 +215,18 @@ def boxes(
     groups = list(dict.fromkeys(group for group, *_ in quantiles))
     rows = []
     for group in groups:
-        found = {p: q for g, p, q in quantiles if g == group and q is not None}
-        if not found:
+        quantile_at = {p: q for g, p, q in quantiles if g == group and q is not None}
+        if not quantile_at:
             continue
-        low, high = min(found), max(found)
+        low, high = min(quantile_at), max(quantile_at)
         rows.append(
             {
                 "group": group,
-                "low": found[low],
-                "high": found[high],
-                "lower": found.get(0.25, found[low]),
-                "upper": found.get(0.75, found[high]),
-                "median": found.get(0.5),
+                "low": quantile_at[low],
+                "high": quantile_at[high],
+                "lower": quantile_at.get(0.25, quantile_at[low]),
+                "upper": quantile_at.get(0.75, quantile_at[high]),
+                "median": quantile_at.get(0.5),
                 "whiskers": f"{low:g} to {high:g}",
             }
         )
@@ -237,6 +245,30 @@ def boxes(
     return layers.properties(width=WIDTH, height=44 * len(rows) + 10)
 
 
+def level_shares(
+    rows: Sequence[dict[str, Any]],
+    value: str,
+    by: str | None,
+    levels: Sequence[str],
+    groups: Sequence[str],
+) -> "altair.TopLevelMixin":
+    """Percent of each group at each level; pale is what may be there or at a merged level."""
+    import altair as alt
+
+    base = alt.Chart(inline(list(rows))).encode(
+        y=alt.Y("level:N", sort=list(levels), title=value),
+        yOffset=alt.YOffset("group:N", sort=list(groups)),
+        color=group_colour(groups, by),
+        tooltip=["group:N", "level:N", "low:Q", "high:Q"],
+    )
+    sure = base.mark_bar(opacity=0.85).encode(
+        x=alt.X("percent_low:Q", title="percent of the group", scale=alt.Scale(domainMin=0))
+    )
+    most = base.mark_bar(opacity=0.3).encode(x="percent_low:Q", x2="percent_high:Q")
+    height = max(14 * len(levels) * len(groups) + 10, 60)
+    return alt.layer(sure, most).properties(width=WIDTH, height=height)
+
+
 def group_colour(groups: Sequence[str], by: str | None) -> "altair.Color":
     """The groups' colours, with a legend where there is a name for them."""
     import altair as alt
@@ -253,3 +285,94 @@ def group_colour(groups: Sequence[str], by: str | None) -> "altair.Color":
 def save(chart: "altair.TopLevelMixin", path: str | Path) -> None:
     """Write a chart as SVG or PNG, by the file's name."""
     chart.save(str(check_chart_file(path)), scale_factor=2.0)
+
+
+Drawings = Sequence[tuple[str, Drawing]]
+
+
+def density(
+    drawings: Drawings, value: str, by: str | None, most: float = math.inf
+) -> "altair.TopLevelMixin":
+    """The share of each group per unit of the variable, up to `most`: many may be alike."""
+    return _curves(drawings, "density", "share of the group per unit", value, by, most)
+
+
+def smooth_cdf(drawings: Drawings, value: str, by: str | None) -> "altair.TopLevelMixin":
+    """The share of each group at or below a value."""
+    return _curves(drawings, "cdf", "share at or below", value, by)
+
+
+def centers(
+    drawings: Drawings,
+    lines: Sequence[tuple[str, str, FloatArray, FloatArray]],
+    value: str,
+    by: str | None,
+) -> "altair.TopLevelMixin":
+    """Each center's shares at or below its own boundaries, against all centers' curve.
+
+    A panel per group; a line is (group, center, boundaries, shares).
+    """
+    import altair as alt
+
+    panels: list[Any] = []
+    for group, drawn in drawings:
+        differing = [
+            {"center": center, "at": x, "share": share}
+            for name, center, edges, shares in lines
+            if name == group
+            for x, share in zip(edges.tolist(), shares.tolist(), strict=True)
+        ]
+        curve = zip(drawn.x.tolist(), drawn.cdf.tolist(), strict=True)
+        x = alt.X("at:Q", title=value, scale=alt.Scale(zero=False, nice=False))
+        y = alt.Y("share:Q", title="share at or below", scale=alt.Scale(domain=[0, 1]))
+        thin = alt.Chart(inline(differing)).mark_line(
+            strokeWidth=1,
+            opacity=0.8,
+            point=alt.OverlayMarkDef(size=16),  # one point is no line
+        )
+        thick = alt.Chart(inline([{"at": a, "share": s} for a, s in curve]))
+        panel = alt.layer(
+            thick.mark_line(strokeWidth=4, color="#999", opacity=0.7).encode(x=x, y=y),
+            thin.encode(x=x, y=y, color="center:N", tooltip=["center:N", "at:Q", "share:Q"]),
+        )
+        panels.append(panel.properties(width=WIDTH, height=HEIGHT, title=group if by else ""))
+    return alt.vconcat(*panels)
+
+
+def _curves(
+    drawings: Drawings,
+    name: str,
+    title: str,
+    value: str,
+    by: str | None,
+    most: float = math.inf,
+) -> "altair.TopLevelMixin":
+    import altair as alt
+
+    groups = [group for group, _ in drawings]
+    rows: list[dict[str, Any]] = [
+        {
+            "group": group,
+            "at": x,
+            "share": min(middle, most),
+            "low": min(low, most),
+            "high": min(high, most),
+        }
+        for group, drawn in drawings
+        for x, middle, low, high in zip(
+            drawn.x.tolist(),
+            getattr(drawn, name).tolist(),
+            getattr(drawn, f"{name}_low").tolist(),
+            getattr(drawn, f"{name}_high").tolist(),
+            strict=True,
+        )
+    ]
+    base = alt.Chart(inline(rows)).encode(
+        x=alt.X("at:Q", title=value, scale=alt.Scale(zero=False, nice=False)),
+        color=group_colour(groups, by),
+    )
+    band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", title=title), y2="high:Q")
+    line = base.mark_line().encode(
+        y=alt.Y("share:Q", title=title), tooltip=["group:N", "at:Q", "share:Q", "low:Q", "high:Q"]
+    )
+    return alt.layer(band, line).properties(width=WIDTH, height=HEIGHT)

@@ -12,6 +12,7 @@
 | a stranger on this machine | the one-time token of the link, then the session's cookie |
 """
 
+import json
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from dataclasses import dataclass
 from hmac import compare_digest
@@ -35,7 +36,7 @@ HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # "no-referrer" would take the Origin off our own forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
@@ -70,11 +71,11 @@ class Guard:
         try:
             body = await _read(scope, receive)
         except _TooLarge:
-            await _refuse(sent, 413, f"A request may have at most {MOST_BYTES:,} bytes.")
+            await _refuse(scope, sent, 413, f"A request may have at most {MOST_BYTES:,} bytes.")
             return
         refusal = self._refusal(scope, body)
         if refusal is not None:
-            await _refuse(sent, *refusal)
+            await _refuse(scope, sent, *refusal)
             return
         await self.app(scope, _replay(body, receive), sent)
 
@@ -145,11 +146,11 @@ def _has_token(session: Session, headers: dict[str, str], body: bytes) -> bool:
 
 def _headers(scope: Scope) -> dict[str, str]:
     """Names in lower case; of a header that comes twice all are refused by looking like none."""
-    told: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
-        told[key] = value.decode("latin-1") if key not in told else f"{told[key]}, twice"
-    return told
+        headers[key] = value.decode("latin-1") if key not in headers else f"{headers[key]}, twice"
+    return headers
 
 
 async def _read(scope: Scope, receive: Receive) -> bytes:
@@ -195,10 +196,15 @@ def _with_headers(scope: Scope, send: Send) -> Send:
     return sent
 
 
-async def _refuse(send: Send, status: int, text: str) -> None:
+async def _refuse(scope: Scope, send: Send, status: int, text: str) -> None:
+    """A page that says so; a program that asks below /api gets it as JSON."""
     from unpooled.apps.workbench.foundation.page import refusal_page
 
-    body = refusal_page(status, text).encode()
-    headers = [(b"content-type", b"text/html; charset=utf-8"), (b"connection", b"close")]
+    if scope["path"].startswith("/api/"):
+        body = json.dumps({"error": text or "the key is missing, wrong or too old"}).encode()
+        kind = b"application/json"
+    else:
+        body, kind = refusal_page(status, text).encode(), b"text/html; charset=utf-8"
+    headers = [(b"content-type", kind), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

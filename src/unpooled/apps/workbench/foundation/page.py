@@ -32,6 +32,8 @@ class Site(NamedTuple):
     under: str  # whose data: a line below the name
     tabs: Sequence[Tab]
     packages: Sequence[str]  # that have a folder `templates`, the nearest first
+    language: str = "en"
+    direction: str = "ltr"  # "rtl" where it is written so
 
 
 class Pages:
@@ -68,8 +70,8 @@ class Pages:
 
 def session(request: Request) -> Session:
     """The session of a request; the guard lets none through without one."""
-    found: Session = request.scope["session"]
-    return found
+    current: Session = request.scope["session"]
+    return current
 
 
 async def form(request: Request) -> dict[str, list[str]]:

@@ -1,0 +1,64 @@
+"""`unpooled protocol`: draft one, check it, run it, and read what came back."""
+
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unpooled.apps.cli.options import CENTERS, CommandWithRows
+from unpooled.errors import InputError
+
+protocol_app = typer.Typer(
+    help="A study's protocol: asked once, and every analysis comes from its book.",
+    no_args_is_help=True,
+)
+
+
+def _parameter(name: str, kind: Any, shown: Any, default: Any = Parameter.empty) -> Parameter:
+    return Parameter(
+        name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown]
+    )
+
+
+def _asks_centers(*own: Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command with these parameters, beside those that say which centers are asked."""
+
+    def decorate(run: Callable[..., None]) -> Callable[..., None]:
+        first = [one for one in own if one.default is Parameter.empty]
+        others = [one for one in own if one.default is not Parameter.empty]
+        signature = Signature([*first, *CENTERS, *others])
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        protocol_app.command(run.__name__, cls=CommandWithRows)(run)
+        return run
+
+    return decorate
+
+
+@_asks_centers(
+    _parameter("title", str, typer.Option(help="The study's title."), "A study"),
+    _parameter(
+        "out",
+        Path,
+        typer.Option(help="The file to write; nothing is written over."),
+        Path("protocol.toml"),
+    ),
+)
+def new(**typed: Any) -> None:
+    """Write a first draft: each variable with its kind, its levels, and what was noticed."""
+    from unpooled.analyses.protocol import read_protocol
+    from unpooled.apps.cli.analyses import open_federation
+
+    out: Path = typed["out"]
+    if out.exists():
+        raise InputError(f"out: {str(out)!r} is there already. Hint: --out another.toml")
+    with open_federation(typed) as fed:
+        text = fed.draft_protocol(typed["title"])
+    out.write_text(text, encoding="utf-8")
+    try:
+        read_protocol(out)
+    except InputError as error:  # such as no variable that can be told
+        print(f"{out}: a draft to be finished: {error}")
+    else:
+        print(f"{out}: a draft. Take out what the study does not need, then check it")

@@ -1,0 +1,176 @@
+"""Forms from the specifications: one field an argument, and back to arguments."""
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any, NamedTuple
+
+from unpooled.analyses.specification import Analysis, Argument
+from unpooled.apps.workbench.researcher import words
+from unpooled.errors import InputError
+from unpooled.results.catalogue import CatalogueResult
+
+Typed = Mapping[str, Sequence[str]]
+FIRST = ("by", "groups", "where", "time", "event", "strata")  # others are folded away
+
+
+class Option(NamedTuple):
+    """Something that can be chosen."""
+
+    value: str
+    label: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a form."""
+
+    name: str
+    label: str
+    help: str
+    control: str  # select, several, checks, check, text
+    required: bool
+    text: str = ""  # what is typed
+    hint: str = ""
+    options: tuple[Option, ...] = ()
+
+    @property
+    def first(self) -> bool:
+        """Whether it is always shown."""
+        return self.required or self.name in FIRST
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """What is chosen."""
+        return tuple(option.value for option in self.options if option.chosen and option.value)
+
+    @property
+    def foremost(self) -> str:
+        """The first that is chosen, or nothing."""
+        return next(iter(self.chosen), "")
+
+
+def fields_of(analysis: Analysis, catalogue: CatalogueResult, typed: Typed) -> list[Field]:
+    """The fields of an analysis, with what was typed before."""
+    return [
+        _field(argument, catalogue, typed)
+        for argument in analysis.arguments
+        if not argument.python_only
+    ]
+
+
+def _field(argument: Argument, catalogue: CatalogueResult, typed: Typed) -> Field:
+    given = [text for text in typed.get(argument.name, ()) if text]
+    label = words.ARGUMENTS.get(argument.name, argument.name.replace("_", " ").capitalize())
+    about = argument.name, label, argument.help
+    required = argument.required
+    match argument.kind:
+        case "variable" | "variables":
+            control = "select" if argument.kind == "variable" else "several"
+            empty = () if required else (Option("", words.NOBODY_GROUPED, not given),)
+            first = (Option("", words.CHOOSE, not given),) if required else empty
+            options = (*first, *_variables(catalogue, given))
+            return Field(*about, control, required, options=options)
+        case "choice":
+            chosen = given or [str(argument.default)]
+            found = tuple(Option(word, word, word in chosen) for word in argument.choices)
+            return Field(*about, "select", required, options=found)
+        case "choices":
+            chosen = given or [str(argument.default)]
+            every = (*argument.choices, "all")
+            found = tuple(Option(word, word, word in chosen) for word in every)
+            return Field(*about, "checks", required, options=found)
+        case "flag":
+            return Field(*about, "check", required, text="yes" if given else "")
+        case "numbers":
+            text = " ".join(given) or _numbers_text(argument.default)
+            return Field(*about, "text", required, text, words.NUMBERS_HINT)
+        case "names":
+            return Field(*about, "text", required, ", ".join(given), words.NAMES_HINT)
+        case _:
+            return Field(*about, "text", required, " ".join(given))
+
+
+def _variables(catalogue: CatalogueResult, given: Sequence[str]) -> list[Option]:
+    every = len(catalogue.centers)
+    options = []
+    for row in catalogue.rows:
+        left_out = len(row.problems)
+        label = f"{row.name} ({every - left_out} of {every} centers)" if left_out else row.name
+        options.append(Option(row.name, label, row.name in given))
+    unknown = [name for name in given if name not in catalogue.names()]
+    return [*options, *(Option(name, name, True) for name in unknown)]
+
+
+def _numbers_text(default: object) -> str:
+    return " ".join(f"{value:g}" for value in default) if isinstance(default, tuple) else ""
+
+
+def read_arguments(analysis: Analysis, typed: Typed) -> dict[str, Any]:
+    """What a form means: the arguments that differ from their defaults.
+
+    Examples
+    --------
+    >>> from unpooled.analyses.specification import COMPARE
+    >>> read_arguments(COMPARE, {"variable": ["crp"], "by": ["arm"], "groups": ['"a, b", c']})
+    {'variable': 'crp', 'by': 'arm', 'groups': ['a, b', 'c']}
+    """
+    arguments = {}
+    for argument in analysis.arguments:
+        given = [text.strip() for text in typed.get(argument.name, ()) if text.strip()]
+        if given and not argument.python_only:
+            value = _read(argument, given)
+            if value != argument.default and value not in ([argument.default], []):
+                arguments[argument.name] = value
+    analysis.check(arguments)
+    return arguments
+
+
+def _read(argument: Argument, given: list[str]) -> Any:
+    match argument.kind:
+        case "variables":
+            named = list(dict.fromkeys(given))
+            return named[0] if len(named) == 1 else named
+        case "choices":
+            return list(dict.fromkeys(given))
+        case "names":
+            return names_in(", ".join(given))
+        case "numbers":
+            read = [_number(argument, text) for text in re.split(r"[\s,;]+", " ".join(given))]
+            return None if tuple(read) == argument.default else read
+        case "number":
+            return _number(argument, given[0])
+        case "whole":
+            number = _number(argument, given[0])
+            return int(number) if number.is_integer() else number
+        case "flag":
+            return True
+        case _:
+            return given[0]
+
+
+def _number(argument: Argument, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        label = words.ARGUMENTS.get(argument.name, argument.name)
+        rule = (argument.rule or "numbers").split(", such as")[0]
+        raise InputError(f"{label}: this must be {rule}, got {text!r}") from None
+
+
+def names_in(text: str) -> list[str]:
+    """Names between commas, those with commas in quotes.
+
+    Examples
+    --------
+    >>> names_in('control, "with, comma"')
+    ['control', 'with, comma']
+    """
+    try:
+        rows = list(csv.reader(StringIO(text), skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise InputError(f"these are no names between commas: {text!r} ({error})") from error
+    return [name.strip() for row in rows for name in row if name.strip()]

@@ -1,0 +1,114 @@
+"""All texts of the workbench's pages, in one place, so that they can be translated."""
+
+NAME = "workbench"
+CATALOGUE = "Catalogue"
+ASK = "Ask"
+REPORT = "Report"
+LEFT = "What left"
+
+ARGUMENTS = {
+    "variable": "Variable",
+    "by": "By group",
+    "groups": "Groups, in this order",
+    "cuts": "Cut the grouping number at",
+    "where": "Only people with",
+    "strata": "Compared within",
+    "method": "Method",
+    "max_bins": "Most bins",
+    "limits": "Outer limits",
+    "ordered": "Groups ascend (test for a trend)",
+    "alternative": "Alternative",
+    "p": "Quantiles",
+    "time": "Time",
+    "event": "Event",
+    "event_is": "Value that means the event",
+    "horizon": "Horizon",
+    "at": "Survival at these times",
+}
+ANALYSES = {
+    "table": "Distribution",
+    "describe": "Means",
+    "compare": "Comparison",
+    "quantiles": "Quantiles",
+    "survival": "Survival",
+    "table1": "Table 1",
+    "crosstab": "Crosstab",
+    "scatter": "Two variables",
+    "correlate": "Correlations",
+    "model": "Model",
+}
+KINDS = {"integer": "number", "float": "number", "boolean": "yes or no"}  # others: as they are
+
+CATALOGUE_LEAD = (
+    "The variables that the centers let you ask for. Of a grey one some center has none, does not "
+    "allow it, or has something else under its name."
+)
+SEARCH = "Search"
+VARIABLE = "Variable"
+KIND = "Kind"
+UNIT = "Unit and limits"
+CENTERS = "Centers"
+NOT_AT = "not at"
+NO_VARIABLES = "No center lets a variable be asked for."
+NOTHING_FOUND = "No variable has these words."
+NOT_ANSWERED = "These centers did not say which variables they have"
+
+ASK_LEAD = "Each question goes to all centers at once, and each center decides what it answers."
+ASK_BUTTON = "Ask the centers"
+EARLIER = "Asked so far"
+NOTHING_ASKED = "Nothing was asked yet."
+CHOOSE = "choose"
+NOBODY_GROUPED = "no groups"
+MORE_VARIABLES = "More variables"
+OPTIONS = "More options"
+NUMBERS_HINT = "numbers, between spaces or commas"
+NAMES_HINT = "between commas; a name that has a comma goes in quotes"
+
+ASKING = "The centers are asked"
+ASKING_MORE = "You can leave this page and come back. What the centers answered is kept."
+RELOAD = "Reload this page to see whether they have answered."
+FAILED = "No result"
+AGAIN = "Change the question"
+TABLES = "Tables"
+METHOD = "Method and notes"
+SAME = "The same in Python and on the command line"
+PYTHON = "Python"
+COMMAND_LINE = "Command line"
+COPY = "Copy"
+PIN = "Pin to the report"
+UNPIN = "Take out of the report"
+SAVE_AS = "Save as"
+
+REPORT_LEAD = "The cards that you pinned, in this order. Nothing is asked again."
+NOTHING_PINNED = "No card is pinned yet. Ask a question, then pin its card."
+UP = "Up"
+DOWN = "Down"
+
+LEFT_LEAD = (
+    "Everything that left the centers for you, in the order in which it arrived. Each center keeps "
+    "the same in its ledger."
+)
+NOTHING_LEFT = "Nothing has left a center for you."
+BYTES = "the very bytes"
+CENTER = "Center"
+ASKED = "Asked"
+LEFT_CENTER = "Left the center"
+SIZE = "Bytes"
+WRONG_INPUT = "This cannot be asked"
+NO_SUCH_PAGE = "There is no such page."
+NO_SUCH_CARD = "There is no such card. Cards are kept while the program runs."
+FIRST_PAGE = "To the first page"
+OF = "of"
+
+PROGRAMS = "For programs"
+PROGRAMS_LEAD = (
+    "Programs in R, Julia or any other language ask the same questions over HTTP. The routes are "
+    "described by OpenAPI."
+)
+OPENAPI = "The description (OpenAPI)"
+MAKE_KEY = "Make a key"
+KEY_LEAD = (
+    "A program sends its key as a header. A key ends after twelve hours, or with the program."
+)
+KEY_ONCE = "Your key. It is shown this once"
+EXAMPLE = "An example"

@@ -1,0 +1,182 @@
+"""What a user does at the workbench: questions, their cards, and what is pinned to a report."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup
+
+from unpooled.analyses.specification import ANALYSES, Analysis
+from unpooled.apps.workbench.researcher.code import Opening
+from unpooled.apps.workbench.researcher.drawing import draw
+from unpooled.apps.workbench.researcher.forms import Typed
+from unpooled.errors import InputError, UnpooledError
+from unpooled.federation import Federation
+from unpooled.results.card import Card, card_of
+from unpooled.results.catalogue import CatalogueResult
+from unpooled.results.releases import Releases
+from unpooled.results.result import Result
+
+MOST_ENTRIES = 500  # that a user keeps; the oldest that is not pinned makes room
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A result and its card, with the picture drawn."""
+
+    result: Result
+    card: Card
+    picture: Markup | None
+
+    @classmethod
+    def of(cls, result: Result) -> "Answered":
+        """Draw it."""
+        card = card_of(result)
+        return cls(result, card, None if card.figure is None else draw(card.figure))
+
+
+@dataclass(slots=True)
+class Entry:
+    """A question of a user, and what came of it."""
+
+    number: int
+    analysis: Analysis
+    typed: Typed
+    arguments: dict[str, Any]
+    future: "Future[Answered]"
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def state(self) -> str:
+        """asking, answered or failed."""
+        if not self.future.done():
+            return "asking"
+        return "failed" if self.future.exception() is not None else "answered"
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until there is an answer, but not longer; what went wrong is in `problem`."""
+        future = asyncio.wrap_future(self.future)
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait([future], timeout=seconds)
+
+    @property
+    def answered(self) -> Answered:
+        """What came of it, where something did."""
+        return self.future.result(timeout=0)
+
+    @property
+    def problem(self) -> str:
+        """Why there is no result."""
+        error = self.future.exception(timeout=0)
+        if isinstance(error, UnpooledError):
+            return str(error)
+        return f"{type(error).__name__}: {error}"
+
+    @property
+    def title(self) -> str:
+        """What was asked, in a line."""
+        if self.state == "answered":
+            return self.answered.card.title
+        shown = ", ".join(f"{name} {_plain(value)}" for name, value in self.arguments.items())
+        return f"{self.analysis.name}: {shown}"
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+@dataclass(slots=True)
+class Work:
+    """The work of one user. Nobody else sees it."""
+
+    federation: Federation | None
+    worker: ThreadPoolExecutor  # shared: centers answer one question at a time
+    entries: dict[int, Entry] = field(default_factory=dict)
+    pinned: list[int] = field(default_factory=list)
+    _last: int = 0
+
+    def ask(self, analysis: Analysis, typed: Typed, arguments: dict[str, Any]) -> Entry:
+        """Begin to ask the centers; the entry says when they have answered."""
+        if self.federation is None:
+            raise InputError("a book asks no center")
+        method: Callable[..., Result] = getattr(self.federation, analysis.name)
+        future = self.worker.submit(lambda: Answered.of(method(**arguments)))
+        self._last += 1
+        entry = Entry(self._last, analysis, typed, arguments, future)
+        self.entries[entry.number] = entry
+        self._make_room()
+        return entry
+
+    def _make_room(self) -> None:
+        loose = [number for number in self.entries if number not in self.pinned]
+        for number in loose[: max(0, len(self.entries) - MOST_ENTRIES)]:
+            del self.entries[number]
+
+    def pin(self, number: int) -> None:
+        """Put a card into the report, or take it out."""
+        if number in self.pinned:
+            self.pinned.remove(number)
+        elif self.entries[number].state == "answered":
+            self.pinned.append(number)
+
+    def move(self, number: int, steps: int) -> None:
+        """Move a card of the report up or down."""
+        if number not in self.pinned:
+            return
+        at = self.pinned.index(number)
+        to = min(max(at + steps, 0), len(self.pinned) - 1)
+        self.pinned.insert(to, self.pinned.pop(at))
+
+    @property
+    def report(self) -> list[Entry]:
+        """The pinned cards in their order."""
+        return [self.entries[number] for number in self.pinned]
+
+    @property
+    def releases(self) -> Releases:
+        """All that left the centers for this user."""
+        return Releases(()) if self.federation is None else self.federation.releases
+
+
+@dataclass(slots=True)
+class Source:
+    """Whose data the workbench is about, and every user's work with it."""
+
+    about: str
+    opening: Opening
+    federation: Federation | None
+    worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "centers"))
+    _works: dict[str, Work] = field(default_factory=dict)
+    _catalogue: "Future[CatalogueResult] | None" = None
+
+    def work(self, user: str) -> Work:
+        """The work of a user."""
+        if user not in self._works:
+            own = None if self.federation is None else self.federation.for_another()
+            self._works[user] = Work(own, self.worker)
+        return self._works[user]
+
+    @property
+    def analyses(self) -> Mapping[str, Analysis]:
+        """The analyses that can be asked, by name."""
+        return {a.name: a for a in ANALYSES if hasattr(self.federation, a.name)}
+
+    def catalogue(self) -> CatalogueResult:
+        """The variables; asked once, since it tells of nobody and does not change."""
+        if self.federation is None:
+            return CatalogueResult((), ())
+        if self._catalogue is None or self._failed(self._catalogue):
+            self._catalogue = self.worker.submit(self.federation.catalogue)
+        return self._catalogue.result()
+
+    def _failed(self, asked: "Future[CatalogueResult]") -> bool:
+        return asked.done() and (asked.exception() is not None or not asked.result().centers)
+
+    def close(self) -> None:
+        """Let go of the centers."""
+        self.worker.shutdown(wait=False, cancel_futures=True)
+        if self.federation is not None:
+            self.federation.close()

@@ -1,0 +1,271 @@
+"""The program of the keepers: what comes out equals the rule on pooled rows."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tests.joint.keepers import keeper_inputs, numbers_alone, output, start
+from tests.joint.pooled import (
+    ARM,
+    CRP,
+    MONTHS,
+    SITE,
+    STAGE,
+    People,
+    expected,
+    people,
+    populations,
+)
+from unpooled.center.questions.joint import JointCategory, JointNumber, JointOutcome, JointPlan
+from unpooled.federation.joint.program import (
+    JointMoments,
+    JointNumbers,
+    PartNumbers,
+    part_weights,
+)
+from unpooled.federation.joint.secure import Opened
+from unpooled.maths.joint.cutting import JointCells
+from unpooled.maths.joint.levels import fine_blocks, with_levels
+from unpooled.maths.joint.moments import Steps, next_step
+
+K = st.integers(3, 20)
+
+
+@settings(max_examples=12, deadline=None)
+@given(populations(K))
+def test_shares_give_what_the_rule_gives_on_pooled_rows(own: People) -> None:
+    assert numbers_alone(own) == expected(own)
+
+
+@settings(max_examples=12, deadline=None)
+@given(populations(K))
+def test_somebody_with_the_release_alone_can_say_what_was_opened(own: People) -> None:
+    opened = Opened()
+    numbers = numbers_alone(own, opened)
+    assert opened.numbers == list(simulated(own.plan, numbers))
+
+
+def test_means_are_told_where_no_person_stands_out() -> None:
+    plan = JointPlan(k=5, groupings=(), parts=(CRP,))
+    rng = np.random.default_rng(1)
+    own = people(rng, plan, 3, 1.0)
+    counts = np.zeros_like(own.counts[0])
+    counts[:, 0, 0, 3:20] = 1
+    outcomes = []
+    for far, heaps in ((0, 0), (1, 0), (0, 1)):
+        some = counts.copy()
+        if heaps:
+            some[:, 0, 0, 10:] = 0  # seven points are left
+        some[0, 0, 0, -1] += far
+        plan_of = replace(plan, parts=(replace(CRP, high=500.0, upper=500.0),)) if far else plan
+        if far:  # one person at 500, all others below 20
+            wide = np.zeros((3, 1, 1, plan_of.parts[0].width), dtype=np.int64)
+            wide[..., : some.shape[-1] - 1] = some[..., :-1]
+            wide[0, 0, 0, -1] = 1
+            some = wide
+        zeros = np.zeros_like(some)
+        secrets = zeros[0], zeros[0]
+        sizes = some.sum(axis=(2, 3))
+        each = People(plan_of, sizes, [some], [zeros], [secrets[0]], [secrets[1]])
+        numbers = numbers_alone(each)
+        assert numbers == expected(each)
+        assert numbers is not None
+        outcomes.append(numbers.parts[0].moments[0])
+    assert outcomes == [JointMoments(mean=11.0, sd=4.95), None, None]
+
+
+def test_three_keepers_in_processes_of_their_own_open_the_same() -> None:
+    plan = JointPlan(k=5, groupings=(ARM,), parts=(CRP, STAGE, SITE, MONTHS))
+    own = people(np.random.default_rng(5), plan, 4, 12.0)
+    opened = Opened()
+    alone = numbers_alone(own, opened)
+    outputs = [output(process) for process in [start(each) for each in keeper_inputs(own)]]
+    assert alone == expected(own)
+    assert alone is not None
+    for each in outputs:
+        assert each.problem is None
+        assert each.numbers == alone
+        assert each.opened == tuple(opened.numbers)
+
+
+def test_a_keeper_that_does_not_come_is_named_and_nothing_is_opened() -> None:
+    plan = JointPlan(k=5, groupings=(), parts=(SITE,))
+    inputs = keeper_inputs(people(np.random.default_rng(5), plan, 3, 9.0), patience=3.0)
+    for each in [output(process) for process in [start(one) for one in inputs[:2]]]:
+        assert each.numbers is None
+        assert each.opened == ()
+        assert each.problem == "not reached in 3 s: keeper Oslo"
+
+
+def test_counts_that_do_not_add_up_end_the_run() -> None:
+    plan = JointPlan(k=5, groupings=(), parts=(SITE,))
+    inputs = keeper_inputs(people(np.random.default_rng(5), plan, 3, 9.0))
+    wrong = [msgspec.structs.replace(one, shares=_more(one.shares)) for one in inputs]
+    for each in [output(process) for process in [start(one) for one in wrong]]:
+        assert each.numbers is None
+        assert each.problem == "the people of a block do not add up"
+
+
+def _more(shares: bytes) -> bytes:
+    """One person more in the first block, in every share alike."""
+    first = int.from_bytes(shares[:16], "little") + 1
+    return first.to_bytes(16, "little") + shares[16:]
+
+
+# --- a simulator --------------------------------------------------------------------------------
+
+
+def simulated(plan: JointPlan, numbers: JointNumbers | None) -> Iterator[int]:
+    """The opened numbers, computed by somebody who has the release and nothing else."""
+    yield int(numbers is not None)
+    if numbers is None:
+        return
+    fine = fine_blocks([len(names) for names in plan.names])
+    blocks = [np.array(block) for block in numbers.blocks]
+    used = [len(names) for names in plan.names]
+    some_rows = fine[[row for block in numbers.blocks for row in block]]
+    for at in np.flatnonzero(plan.others).tolist():
+        has_some = bool((some_rows[:, at] == used[at] - 1).any())
+        yield int(has_some)
+        used[at] -= 1 - has_some
+    nodes = [with_levels(fine, used)]
+    for at, grouping in enumerate(plan.groupings):
+        cells = [
+            list(dict.fromkeys(tuple(np.unique(fine[b, at])) for b in blocks if b[0] in node))
+            for node in nodes
+        ]
+        yield from _joined(cells, used[at], ordered=grouping.rises)
+        nodes = [
+            n[np.isin(fine[n, at], c)] for n, own in zip(nodes, cells, strict=True) for c in own
+        ]
+    yield from numbers.people
+    for part, opened in zip(plan.parts, numbers.parts, strict=True):
+        match part:
+            case JointNumber():
+                yield from _number(plan.k, part, numbers.people, opened)
+            case JointOutcome():
+                yield from _outcome(plan.k, part, opened)
+            case JointCategory():
+                yield from _present(opened.missing, opened.levels)
+                some = [levels for levels in opened.levels if levels is not None]
+                last = part.width - 1
+                has_some = any(last in cell for one in some for cell in one.cells)
+                if some and part.has_others:
+                    yield int(has_some)
+                width = part.width - int(part.has_others and not has_some)
+                yield from _joined([list(one.cells) for one in some], width, ordered=part.ordered)
+                yield from (count for one in some for count in one.counts)
+
+
+def _joined(cells: Sequence[Sequence[Any]], levels: int, *, ordered: bool) -> Iterator[int]:
+    if levels == 1 or not cells:
+        return
+    if ordered:
+        for level in range(levels - 1):
+            yield from (int(any(cell[-1] == level for cell in own)) for own in cells)
+        return
+    for level in reversed(range(levels)):
+        yield from (int((level,) in own) for own in cells)
+
+
+def _present(missing: Sequence[int], some: Sequence[object]) -> Iterator[int]:
+    left_out = [int(m > 0) for m in missing]
+    yield from (int(m or s is None) for m, s in zip(left_out, some, strict=True))
+    yield from left_out
+    yield from (m for m in missing if m)
+
+
+def _number(
+    k: int, part: JointNumber, people_of: Sequence[int], opened: PartNumbers
+) -> Iterator[int]:
+    yield from _present(opened.missing, opened.tables)
+    some = [table for table in opened.tables if table is not None]
+    if not some:
+        return
+    yield from _tables(some, part.width, k)
+    moments = [
+        m for m, table in zip(opened.moments, opened.tables, strict=True) if table is not None
+    ]
+    yield from (int(m is not None) for m in moments)
+    weights, n = part_weights(part), [table.people for table in some]
+    rows = [row for row, m in enumerate(moments) if m is not None]
+    if not rows:
+        return
+    limit = (max(n) * weights.most) ** 2
+    sds = [moments[row].sd for row in rows]  # type: ignore[union-attr]
+    yield from _search([weights.sd(n[row]) for row in rows], [(1, limit)] * len(rows), sds)
+    yield from _search(
+        [weights.mean(n[row], sd) for row, sd in zip(rows, sds, strict=True)],
+        [(0, n[row] * weights.most) for row in rows],
+        [moments[row].mean for row in rows],  # type: ignore[union-attr]
+    )
+
+
+def _outcome(k: int, part: JointOutcome, opened: PartNumbers) -> Iterator[int]:
+    blocks = len(opened.missing)
+    events, others = opened.tables[:blocks], opened.tables[blocks:]
+    kept = [e or x for e, x in zip(events, opened.either, strict=True)]
+    yield from _present(opened.missing, kept)
+    below = [b for b, table in zip(opened.below, kept, strict=True) if table is not None]
+    yield from (int(b in (None, "censored")) for b in below)
+    yield from (int(b in (None, "events")) for b in below)
+    by_status = [t for t in (*events, *others) if t is not None]
+    either = [t for t in opened.either if t is not None]
+    for tables in (by_status, either):
+        if tables:
+            yield from _tables(tables, part.width, k)
+
+
+def _search(
+    steps: Sequence[Steps], limits: Sequence[tuple[int, int]], ends: Sequence[float]
+) -> Iterator[int]:
+    within = [list(pair) for pair in limits]
+    while rows := [i for i, (a, b) in enumerate(within) if a < b and steps[i](a) != steps[i](b)]:
+        for i in rows:
+            at = next_step(steps[i], *within[i])
+            bit = steps[i](at) <= ends[i]
+            within[i] = [at, within[i][1]] if bit else [within[i][0], at - 1]
+            yield int(bit)
+
+
+def _tables(some: Sequence[JointCells], points: int, k: int) -> Iterator[int]:
+    yield from (1 for _ in some)
+    yield from (table.people for table in some)
+    levels = [[(-1, points - 1, 0, table.people)] for table in some]
+    while any(levels := [[node for node in level if _may(node, k)] for level in levels]):
+        edges = []
+        for table, level in zip(some, levels, strict=True):
+            edges.append([_next(table, left, right) for left, right, *_ in level])
+        flat = [
+            (n, e)
+            for ns, es in zip(levels, edges, strict=True)
+            for n, e in zip(ns, es, strict=True)
+        ]
+        flat.sort(key=lambda one: (one[0][1] - one[0][0] - 1).bit_length())
+        yield from (0 if e is None else e[0] - n[0] for n, e in flat)
+        yield from (0 if e is None else e[1] for _, e in flat)
+        levels = [
+            [
+                side
+                for (left, right, low, high), e in zip(level, own, strict=True)
+                if e is not None
+                for side in ((left, e[0], low, e[1]), (e[0], right, e[1], high))
+            ]
+            for level, own in zip(levels, edges, strict=True)
+        ]
+
+
+def _may(node: tuple[int, int, int, int], k: int) -> bool:
+    left, right, low, high = node
+    return high - low >= 2 * k and right - left >= 2
+
+
+def _next(table: JointCells, left: int, right: int) -> tuple[int, int] | None:
+    """The first edge that was opened inside a cell, with the people below."""
+    inside = (split for split in table.splits if left < split.point < right)
+    return next(((split.point, split.below) for split in inside), None)

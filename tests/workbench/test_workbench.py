@@ -1,0 +1,217 @@
+"""The researcher's pages, as a newcomer uses them: in a real browser, and without a script."""
+
+import csv
+import re
+import shlex
+import time
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workbench.browser import Browser
+from tests.workbench.chromium import Tab, chromium
+from unpooled import Federation, Policy
+from unpooled.analyses.specification import ANALYSES
+from unpooled.apps.cli import main
+from unpooled.apps.demo import VARIABLES, write_hospitals
+from unpooled.apps.workbench.foundation.server import Address, Server
+from unpooled.apps.workbench.researcher.code import Opening
+from unpooled.apps.workbench.researcher.opening import make_server
+from unpooled.apps.workbench.researcher.work import Source
+
+
+def open_files(files: dict[str, Path], **options: Any) -> Source:
+    fed = Federation.local(files, seed=1, **options)
+    named = {name: str(path) for name, path in files.items()}
+    centers = [f"{name}={path}" for name, path in named.items()]
+    return Source("test", Opening.of_files(centers, named, {"seed": 1}), fed)
+
+
+@pytest.fixture(scope="module")
+def hospitals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_hospitals(tmp_path_factory.mktemp("hospitals"))
+
+
+@pytest.fixture(scope="module")
+def server(hospitals: dict[str, Path]) -> Iterator[Server]:
+    source = open_files(hospitals, variables=VARIABLES)
+    with make_server(source, Address()) as running:
+        yield running
+    source.close()
+
+
+@pytest.fixture
+def researcher(server: Server, request: pytest.FixtureRequest) -> Browser:
+    opened = Browser(server.url)
+    opened.enter(server.link(request.node.name))  # a user of their own
+    return opened
+
+
+def follow(researcher: Browser, path: str, **fields: Any) -> tuple[str, str]:
+    """Send a form, and read the page it leads to, when the centers have answered."""
+    reply = researcher.post(path, **fields)
+    assert reply.status == 303, reply.text
+    page = researcher.get(reply.headers["location"]).text
+    until = time.monotonic() + 60
+    while 'data-state="asking"' in page and time.monotonic() < until:
+        time.sleep(0.1)
+        page = researcher.get(reply.headers["location"]).text
+    return reply.headers["location"], unescape(page)
+
+
+@pytest.mark.browser
+def test_a_newcomer_asks_and_pins(server: Server) -> None:
+    with chromium() as browser:
+        tab = Tab(browser, viewport={"width": 1400, "height": 900})
+        page = tab.page
+        page.goto(server.link("newcomer"))
+        assert "mg/L" in page.inner_text("#variables")
+        page.fill("#search", "cr")
+        assert page.inner_text("#variables-count") == "1 of 6"
+        page.click("nav >> text=Ask")
+        page.click("text=Comparison")
+        page.select_option("#f-variable", "crp")
+        page.select_option("#f-by", "arm")
+        page.click("text=Ask the centers")
+        page.wait_for_selector("#card .answer")
+        assert "crp is higher in patient than in control" in page.inner_text("#card .answer")
+        assert page.get_by_role("img", name="The effect at each center").is_visible()
+        page.click("text=The same in Python")
+        assert "fed.compare('crp', by='arm')" in page.inner_text("#card-python")
+        page.go_back()
+        page.go_forward()
+        page.reload()  # nothing is asked again
+        page.click("text=Pin to the report")
+        page.click("nav >> text=Report")
+        assert "crp is higher" in page.inner_text(".card .answer")
+        page.click("nav >> text=What left")
+        assert page.locator("tbody tr").count() == 10  # sizes and ranks, of five centers
+        assert tab.sound
+
+
+def test_it_works_without_a_script(researcher: Browser) -> None:
+    _, card = follow(researcher, "/ask/describe", variable="crp", by="arm")
+    assert "The mean of crp (mg/L) is" in card
+    place, card = follow(researcher, "/ask/survival", time="months", event="died", by="arm")
+    assert "hazard ratio" in card
+    follow(researcher, f"{place}/pin")
+    assert "Kaplan-Meier" in researcher.get("/report").text
+
+
+def test_every_analysis_has_a_form(researcher: Browser, server: Server) -> None:
+    names = re.findall(r'href="/ask/(\w+)"', researcher.get("/ask").text)
+    assert names == [analysis.name for analysis in ANALYSES]
+    for name in names:
+        assert f'action="/ask/{name}"' in researcher.get(f"/ask/{name}").text
+
+
+def test_the_code_of_a_card_says_the_same(
+    hospitals: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On centers that were asked nothing before, as a reader has them."""
+    source = open_files(hospitals)
+    with make_server(source, Address()) as running:
+        own = Browser(running.url)
+        own.enter(running.link("own"))
+        asked = {
+            "variable": "crp",
+            "by": "arm",
+            "where": "sex == 'F'",
+            "groups": "patient, control",
+        }
+        _, card = follow(own, "/ask/compare", **asked)
+    source.close()
+    python, command = (part.split("</pre>")[0] for part in card.split('tabindex="0">')[-2:])
+    estimate = re.findall(r"= (\d\.\d+)", card.split('<p class="answer">')[1])[0]
+    exec(python, {})
+    assert f"P(control > patient) = {estimate} " in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="0"):
+        main(shlex.split(command)[1:])
+    assert f"P(control > patient) = {estimate} " in capsys.readouterr().out
+
+
+def test_what_cannot_be_asked_is_said_beside_the_form(researcher: Browser) -> None:
+    reply = researcher.post("/ask/compare", variable="crp", by="arm", max_bins="many")
+    assert reply.status == 422
+    assert "Most bins: this must be numbers, got &#39;many&#39;" in reply.text
+    assert '<option value="crp" selected>' in reply.text  # what was typed is still there
+    assert researcher.post("/ask/compare", variable="crp").status == 422
+    assert researcher.get("/ask/nothing").status == 404
+    assert researcher.get("/cards/99").status == 404
+
+
+def test_a_question_that_fails_says_why(researcher: Browser) -> None:
+    _, card = follow(researcher, "/ask/describe", variable="crp", by="arm", groups="nobody")
+    assert 'class="error"' in card
+    assert "nobody" in card
+
+
+def test_the_catalogue_says_who_lacks_what(hospitals: dict[str, Path], tmp_path: Path) -> None:
+    odd = tmp_path / "Odd.csv"
+    odd.write_text("crp,weight\n" + "low,70\n" * 30)
+    source = open_files({**hospitals, "Odd": odd})
+    with make_server(source, Address()) as running:
+        own = Browser(running.url)
+        own.enter(running.link("own"))
+        page = " ".join(unescape(own.get("/").text).split())
+        assert "5 of 6 <br>not at <bdi>Odd</bdi>: has no such variable, or does not allow" in page
+        assert "<bdi>Odd</bdi>: has text, others float" in page
+        assert 'data-words="weight' in page
+        found = own.get("/?search=weig").text
+        assert 'data-words="weight' in found
+        assert 'data-words="crp' not in found
+    source.close()
+
+
+def test_two_users_never_see_each_other(server: Server) -> None:
+    anna, ben = Browser(server.url), Browser(server.url)
+    anna.enter(server.link("anna"))
+    ben.enter(server.link("ben"))
+    place, _ = follow(anna, "/ask/describe", variable="age")
+    follow(anna, f"{place}/pin")
+    assert ben.get(place).status == 404
+    assert "age" not in ben.get("/ask").text.split("<h2>")[1]
+    assert "sizes" not in ben.get("/left").text
+    assert ben.post(f"{place}/pin").status == 404
+    assert "moments of age" in anna.get("/left").text
+
+
+HOSTILE = ["<script>alert(1)</script>", "a\"b'c", "גיל החולה", "x" * 200, "{{ 7*7 }}"]
+
+
+def test_names_are_shown_and_never_run(tmp_path: Path) -> None:
+    """In columns, levels and centers; in pages, pictures, code and errors."""
+    files: dict[str, Path] = {}
+    for center in ("<b>Bern</b>", 'Ha"ifa'):
+        files[center] = tmp_path / f"{len(files)}.csv"
+        with files[center].open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([*HOSTILE, "by<i>"])
+            for i in range(120):
+                level = ("</script><img src=x onerror=alert(2)>", "'; --")[i % 2]
+                writer.writerow([*(i % 50 + i / 7 for _ in HOSTILE), level])
+    source = open_files(files, policy=Policy(ad_hoc="free"))
+    with make_server(source, Address()) as running, chromium() as browser:
+        tab = Tab(browser, viewport={"width": 1000, "height": 800})
+        tab.page.on("dialog", lambda dialog: tab.errors.append(dialog.message))
+        tab.page.goto(running.link("victim"))
+        assert [row.strip() for row in tab.page.locator("tbody th").all_inner_texts()] == sorted(
+            [*HOSTILE, "by<i>"], key=str.casefold
+        )
+        for name in HOSTILE:
+            tab.page.goto(f"{running.url}/ask/compare")
+            tab.page.select_option("#f-variable", name)
+            tab.page.select_option("#f-by", "by<i>")
+            tab.page.click("text=Ask the centers")
+            tab.page.wait_for_selector("#card .answer")
+            assert name in tab.page.inner_text("#card .answer")
+            assert "onerror=alert(2)" in tab.page.inner_text("#card figure")
+            tab.page.click("text=Pin to the report")
+        tab.page.goto(f"{running.url}/report")
+        tab.page.goto(f"{running.url}/left")
+        assert tab.page.locator("main img, main i, main b, main script").count() == 0
+        assert tab.sound
+    source.close()
