@@ -26,6 +26,8 @@ from unpooled.apps.workbench.foundation.server import Address, Server
 from unpooled.center import Center
 from unpooled.center.questions import (
     Answer,
+    JointQuestion,
+    JointShares,
     LatticeQuestion,
     MomentsQuestion,
     Pair,
@@ -46,6 +48,7 @@ from unpooled.center.questions import (
     encode,
     expand,
 )
+from unpooled.center.questions.joint import JointPlan, Keeper
 from unpooled.center.questions.message import Grouping
 from unpooled.center.reviewers import make_reviewer, with_reviewer
 from unpooled.center.steward import HeldPayload, decide, decided, pending, read_reviews
@@ -351,6 +354,27 @@ def test_a_part_that_is_refused_and_what_a_protocol_shuts_out_are_said(haifa: Ha
         assert words in text, words
 
 
+def test_a_share_in_a_joint_center_says_who_counts_together_and_who_keeps(haifa: Haifa) -> None:
+    plan = JointPlan(k=10, groupings=(), parts=())
+    keepers = tuple(Keeper(name=who, public="ab" * 32) for who in ("Bern", "Porto", "Gent"))
+    members = ("Haifa", "Bern", "Lund")
+    question = JointQuestion(protocol=PROTOCOL, plan=plan, members=members, keepers=keepers)
+    said = Answer(k=10, aggregate=JointShares(sealed=(b"1" * 600, b"2" * 600, b"3" * 1600)))
+    held = put(haifa.folder, question, said)
+    steward = Browser(haifa.server.url)
+    steward.enter(haifa.server.link("steward"))
+    page = re.sub(r"<[^>]*>", "", steward.get(f"/held/{held.name}").text)
+    for words in (
+        "The share of this center in a joint center, for the study “CRP in sepsis”",
+        "together with those of Haifa, Bern, Lund",
+        "one for each of Bern, Porto, Gent",
+        "No number about people",
+        "1,600",
+        "Whether CRP tells patients from controls",
+    ):
+        assert words in page, words
+
+
 def test_a_large_protocol_is_read_part_by_part(haifa: Haifa) -> None:
     """Sixty variables in eight blocks: one page with all of it would have 2 MB."""
     groups = (Grouping(name="arm"), Grouping(name="sex"), Grouping(name="side"))
@@ -381,7 +405,7 @@ def test_a_large_protocol_is_read_part_by_part(haifa: Haifa) -> None:
 
 
 @pytest.mark.browser
-def test_every_page_fits_a_phone_and_none_asks_for_anything_outside(haifa: Haifa) -> None:
+def test_every_page_fits_screens_and_phones_and_asks_for_nothing_outside(haifa: Haifa) -> None:
     decide_now(haifa.center, haifa.folder, "approved", SIZES)
     lattice, study = haifa.held(
         LatticeQuestion(variable="crp", by="arm"), ProtocolQuestion(protocol=PROTOCOL)
@@ -393,7 +417,9 @@ def test_every_page_fits_a_phone_and_none_asks_for_anything_outside(haifa: Haifa
     for path in ("/", *waiting, "/decided", "/ledger", "/ledger/1", "/check", "/policy"):
         tab.page.goto(f"{haifa.server.url}{path}")
         tab.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-        assert tab.page.evaluate("document.documentElement.scrollWidth") == 390, path
+        for width in (1000, 700, 390):
+            tab.page.set_viewport_size({"width": width, "height": 800})
+            assert tab.page.evaluate("document.documentElement.scrollWidth") == width, path
     assert tab.sound
 
 
