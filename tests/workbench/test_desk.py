@@ -417,6 +417,8 @@ def test_no_page_has_a_barrier(haifa: Haifa, scheme: str) -> None:
         page.goto(f"{haifa.server.url}{path}")
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert barriers(page) == [], path
+    page.evaluate("document.querySelector('main').append(document.createElement('button'))")
+    assert "button-name" in barriers(page)[0]
 
 
 @pytest.mark.browser
