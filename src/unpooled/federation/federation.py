@@ -221,6 +221,17 @@ class Federation:
         """All that has left the centers so far."""
         return Releases(tuple(self._coordinator.received))
 
+    @property
+    def codebook(self) -> Codebook:
+        """What is public about the variables, as it was declared."""
+        return dict(self._variables)
+
+    def ask_protocol(
+        self, protocol: ProtocolLike, centers: Sequence[str] | None = None
+    ) -> ProtocolReplies:
+        """What these centers, or all, say to a protocol, part by part."""
+        return self._ask_protocol(self._coordinator.converse(), read_protocol(protocol), centers)
+
     def _ask_protocol(
         self,
         conversation: Conversation,
