@@ -221,8 +221,8 @@ class Center:
 
     def _may_join(self, k: int) -> bool:
         """Whether the center's people count in a joint center, where there is one."""
-        known = bool(self._gate.keepers) and self._policy.is_joint(self._rows.size, k)
-        return known and not self._gate.spoke_alone()
+        may_join = bool(self._gate.keepers) and self._policy.is_joint(self._rows.size, k)
+        return may_join and not self._gate.spoke_alone()
 
     def _share(self, question: JointQuestion, ticket: str | None) -> Release:
         """The center's people at the points of the plan, as shares."""
@@ -499,7 +499,7 @@ class Center:
             raise RefusedQuestion(Reason.BUDGET, limit=most)
 
     def _count(self, released: Release) -> None:
-        """Count an answer that refuses something."""
+        """Count an answer that refuses something, or hints at the people of earlier ones."""
         today, (day, refused) = _today(), self._refused
         before = refused if day == today else 0
         self._refused = (today, before + _refuses(released.payload))
@@ -515,15 +515,19 @@ class Center:
 
 
 def _refuses(payload: bytes) -> bool:
-    """Whether an answer refuses anything, be it one group, for a reason that may tell something.
+    """Whether an answer says more than its numbers do: a refusal, be it of one group, or a hint.
 
-    A protocol is one answer, however many of its parts are refused.
+    What counts is a reason that may tell something, that people are those of an earlier set, or
+    that others are shut out. A protocol is one answer, however many of its parts are refused.
     """
     answer = decode_answer(payload)
-    refusals = [*answer.refusals]
+    answers = [answer]
     if isinstance(answer.aggregate, ProtocolAnswer):
-        refusals += [no for part in answer.aggregate.parts for no in part.answer.refusals]
-    return any(refusal.reason not in _UNCOUNTED for refusal in refusals)
+        answers += [part.answer for part in answer.aggregate.parts]
+    return any(
+        one.nearest or one.shuts_out or any(no.reason not in _UNCOUNTED for no in one.refusals)
+        for one in answers
+    )
 
 
 def _is_part(question: str) -> bool:

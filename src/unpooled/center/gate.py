@@ -199,8 +199,8 @@ class Gate:
         if self._approved(question, payload, ticket):
             for part in parts:
                 part_answer = decode_answer(part.payload)
-                known = part.question, part_answer, part.payload, part.draft
-                self._recorded(*known, None, part.against)
+                recorded = part.question, part_answer, part.payload, part.draft
+                self._recorded(*recorded, None, part.against)
             released = self._recorded(question, answer, payload, None, ticket, None)
         else:
             released = self._refused(question, ticket)

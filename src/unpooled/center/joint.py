@@ -97,9 +97,9 @@ class JointCount:
         match part:
             case JointCategory():
                 names = dict.fromkeys((*cohort.level_names(), OTHER))
-                known = np.where(lacking, 0, values).astype(np.int64)
+                numbers = np.where(lacking, 0, values).astype(np.int64)
                 places = [part.level_names.index(name) for name in names]
-                points = np.array(places)[known]
+                points = np.array(places)[numbers]
             case JointScale():
                 times = values
                 if isinstance(part, JointOutcome):

@@ -195,10 +195,10 @@ class ProtocolRun:
                 self._families[name] = RefusedQuestion(Reason.WOULD_ISOLATE, limit=self._policy.k)
             except RefusedQuestion as refused:
                 self._families[name] = refused
-        found = self._families[name]
-        if isinstance(found, RefusedQuestion):
-            raise found
-        return found
+        blocks = self._families[name]
+        if isinstance(blocks, RefusedQuestion):
+            raise blocks
+        return blocks
 
     def _family(self, groupings: tuple[Grouping, ...], draft: Draft) -> Blocks:
         """Blocks as they were told before, or else as fine as the rule allows."""
@@ -260,7 +260,7 @@ class ProtocolRun:
 
     def levels(self, grouping: Grouping) -> Levels:
         """The level of each person; who has none of those that are named has "other"."""
-        found = column_levels(
+        columns = column_levels(
             self.without(grouping.column, grouping.missing),
             grouping.column,
             grouping.levels,
@@ -268,12 +268,12 @@ class ProtocolRun:
             grouping.labels,
             completed=True,
         )
-        if len(found.names) > MOST_LEVELS:
+        if len(columns.names) > MOST_LEVELS:
             raise RefusedQuestion(Reason.TOO_MANY_LEVELS, grouping.name)
-        names = list(dict.fromkeys((*found.names_and_other, MISSING_LEVEL)))
+        names = list(dict.fromkeys((*columns.names_and_other, MISSING_LEVEL)))
         lacking = names.index(MISSING_LEVEL)
-        codes = np.where(np.isnan(found.code), lacking, found.code).astype(np.int32)
-        empty = dict(zip(found.names_and_other, found.empty, strict=False))
+        codes = np.where(np.isnan(columns.code), lacking, columns.code).astype(np.int32)
+        empty = dict(zip(columns.names_and_other, columns.empty, strict=False))
         empty.setdefault(MISSING_LEVEL, self._policy.zero_cells)
         return Levels(grouping, tuple(names), codes, tuple(empty[name] for name in names))
 
