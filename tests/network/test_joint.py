@@ -72,7 +72,7 @@ def test_a_lost_keeper_is_named_nothing_is_told_and_a_second_run_is_that_of_one_
     network: Network, tmp_path: Path
 ) -> None:
     network.running["Porto"].end(signal.SIGKILL)
-    lost = ask(network, timeout=40)
+    lost = ask(network, timeout=25)
     assert lost.no_joint is not None
     assert not lost.members
     assert not lost.answers
