@@ -7,7 +7,7 @@ was, to standard output.
 import asyncio
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -26,6 +26,8 @@ from unpooled.maths.joint.shares import KEEPERS, are_shares, from_bytes
 T = TypeVar("T")
 
 _PATIENCE = 20.0  # seconds until the others are there
+_END = -2  # the label of the last message
+_PAUSE = 0.1  # seconds
 _LONGEST = 300.0  # seconds for a computation
 
 
@@ -70,7 +72,9 @@ async def compute(given: KeeperInput, opened: Opened) -> KeeperOutput:
 
     async def work() -> JointNumbers | None:
         runtime = await join(given.place, channels)
-        return await joint_numbers(Secure(runtime, opened), given.plan, shares)
+        numbers = await joint_numbers(Secure(runtime, opened), given.plan, shares)
+        await _part(channels.values())
+        return numbers
 
     numbers = await _unless_lost(asyncio.create_task(work()), channels.values(), given.longest)
     if server is not None:
@@ -82,6 +86,17 @@ async def compute(given: KeeperInput, opened: Opened) -> KeeperOutput:
         seconds=loop.time() - start,
         sent=sent,
     )
+
+
+async def _part(channels: Collection[SealedChannel]) -> None:
+    """Wait until the others have all they need: who ends first must not be taken for lost."""
+    for channel in channels:
+        channel.send(_END, b"")
+    for channel in channels:
+        end = channel.receive(_END)
+        if not isinstance(end, bytes):
+            await end
+    await asyncio.sleep(_PAUSE)  # the last words leave
 
 
 async def _unless_lost(
