@@ -281,9 +281,7 @@ def real() -> None:
     from lifelines import CoxPHFitter
     from lifelines.statistics import logrank_test
 
-    print(
-        "| trial | K | centers | people of known status | z | z of lifelines | HR | HR of lifelines | apart |"
-    )
+    print("| trial | K | centers | statuses known | z | lifelines | HR | lifelines | SE apart |")
     print("|---" * 9 + "|")
     for trial in trials():
         people = trial.people
