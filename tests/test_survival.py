@@ -481,6 +481,18 @@ def test_text_chart_and_report(fed: Federation, tmp_path: Path) -> None:
     assert page.count("<svg") == 1
 
 
+def test_what_the_picture_says_stands_above_its_axis(fed: Federation) -> None:
+    """The second line lay upon the axis: its place is that of the first."""
+    result = fed.survival("months", "died", by="arm", horizon=12)
+    picture = result.chart().to_dict()["vconcat"][0]
+    words = next(layer for layer in picture["layer"] if layer["mark"]["type"] == "text")
+    place, mark = words["encoding"]["y"]["value"], words["mark"]
+    lines = result.headline()
+    assert mark["baseline"] == "top"
+    assert len(lines) == 2
+    assert 0 < place <= picture["height"] - mark["lineHeight"] * len(lines)
+
+
 def test_the_command_prints_json_and_writes_a_report(
     tmp_path: Path, frames: dict[str, pl.DataFrame], capsys: pytest.CaptureFixture[str]
 ) -> None:
