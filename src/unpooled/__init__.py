@@ -1,6 +1,6 @@
 """Statistics across hospitals without pooling the data.
 
-No number leaves a center that speaks for fewer than K people.
+Every number that leaves a hospital describes at least K of its patients.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -171,7 +171,7 @@ def plan(
             show_default=False,
         ),
     ] = None,
-    k: Annotated[int, typer.Option("--k", help="Every number speaks for at least K people.")] = 10,
+    k: Annotated[int, typer.Option("--k", help="Every number describes at least K people.")] = 10,
     alternative: Annotated[
         str | None,
         typer.Option(

@@ -143,7 +143,7 @@ class Plan(_Sizes):
             )
             for methods in (ESTIMATORS, ("parallel",))
         ]
-        parts = [(own, runs(own).reshape(-1, len(own.methods), len(self.p))) for own in settings]
+        parts = [(one, runs(one).reshape(-1, len(one.methods), len(self.p))) for one in settings]
         for j, p in enumerate(self.p):
             for setting, errors in parts:
                 for i, method in enumerate(setting.methods):

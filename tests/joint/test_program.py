@@ -30,7 +30,7 @@ from unpooled.federation.joint.program import (
 )
 from unpooled.federation.joint.secure import Opened
 from unpooled.maths.joint.cutting import JointCells
-from unpooled.maths.joint.levels import fine_blocks
+from unpooled.maths.joint.levels import fine_blocks, with_levels
 from unpooled.maths.joint.moments import Steps, next_step
 
 K = st.integers(3, 20)
@@ -127,13 +127,19 @@ def simulated(plan: JointPlan, numbers: JointNumbers | None) -> Iterator[int]:
         return
     fine = fine_blocks([len(names) for names in plan.names])
     blocks = [np.array(block) for block in numbers.blocks]
-    nodes = [np.arange(len(fine))]
+    used = [len(names) for names in plan.names]
+    some_rows = fine[[row for block in numbers.blocks for row in block]]
+    for at in np.flatnonzero(plan.others).tolist():
+        has_some = bool((some_rows[:, at] == used[at] - 1).any())
+        yield int(has_some)
+        used[at] -= 1 - has_some
+    nodes = [with_levels(fine, used)]
     for at, grouping in enumerate(plan.groupings):
         cells = [
             list(dict.fromkeys(tuple(np.unique(fine[b, at])) for b in blocks if b[0] in node))
             for node in nodes
         ]
-        yield from _joined(cells, len(plan.names[at]), ordered=grouping.rises)
+        yield from _joined(cells, used[at], ordered=grouping.rises)
         nodes = [
             n[np.isin(fine[n, at], c)] for n, own in zip(nodes, cells, strict=True) for c in own
         ]
@@ -147,9 +153,12 @@ def simulated(plan: JointPlan, numbers: JointNumbers | None) -> Iterator[int]:
             case JointCategory():
                 yield from _present(opened.missing, opened.levels)
                 some = [levels for levels in opened.levels if levels is not None]
-                yield from _joined(
-                    [list(one.cells) for one in some], part.width, ordered=part.ordered
-                )
+                last = part.width - 1
+                has_some = any(last in cell for one in some for cell in one.cells)
+                if some and part.has_others:
+                    yield int(has_some)
+                width = part.width - int(part.has_others and not has_some)
+                yield from _joined([list(one.cells) for one in some], width, ordered=part.ordered)
                 yield from (count for one in some for count in one.counts)
 
 

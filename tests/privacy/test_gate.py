@@ -43,6 +43,7 @@ from unpooled.center.questions import (
     GroupStatuses,
     GroupTable,
     JoinQuestion,
+    JointQuestion,
     LatticeQuestion,
     LatticeTables,
     LevelCount,
@@ -87,7 +88,7 @@ def gate(rows: pl.DataFrame, policy: Policy = FREE, los: Variable | None = None)
 
 def asked(door: Gate, question: Question, rows: pl.DataFrame) -> Asked | None:
     """The people whom a question means, beside all that the door let out."""
-    if isinstance(question, CatalogueQuestion | ProtocolQuestion):
+    if isinstance(question, CatalogueQuestion | ProtocolQuestion | JointQuestion):
         return None
     known = Rows(open_source(rows), FREE, KEY.secret)
     return Asked(find_cohort(known, question, Variable(lower=0)), door.memory.state)

@@ -504,10 +504,10 @@ class _Ties:
     def clusters(self, some: Sequence[int], size: int) -> IntArray:
         """For each part the number of its cluster, from 1; 0 for those that are not among some."""
         number = {root: place for place, root in enumerate({self._of(part) for part in some}, 1)}
-        found = np.zeros(size, dtype=np.int64)
+        clusters = np.zeros(size, dtype=np.int64)
         for part in some:
-            found[part] = number[self._of(part)]
-        return found
+            clusters[part] = number[self._of(part)]
+        return clusters
 
     def loose(self, some: IntArray, *, with_outside: bool) -> frozenset[int]:
         """The parts that are not joined to the outside, or to most others."""

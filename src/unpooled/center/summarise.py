@@ -109,16 +109,16 @@ def _thinned(
     """Groups of which some parts lack witnesses, with less of these; None where that is no help."""
     if any(len(some) != 1 for some in disclosures.values()):
         return None
-    found, first = dict(each), 0
+    shorter, first = dict(each), 0
     for group, (one,) in disclosures.items():
-        own = frozenset(part - first for part in lacking if 0 < part - first <= len(one.counts))
+        parts = frozenset(part - first for part in lacking if 0 < part - first <= len(one.counts))
         first += len(one.counts)
-        if own:
-            less = thinner(group)(found[group], own)
+        if parts:
+            less = thinner(group)(shorter[group], parts)
             if less is None:
                 return None
-            found[group] = less
-    return found if found != each else None
+            shorter[group] = less
+    return shorter if shorter != each else None
 
 
 def _no_thinner(_said: object, _lacking: frozenset[int]) -> None:

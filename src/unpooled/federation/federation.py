@@ -9,6 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
+from unpooled.analyses.ask_protocol import ProtocolReplies, ask_protocol
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.crosstab import run_crosstab
@@ -32,8 +33,9 @@ from unpooled.analyses.table import run_table
 from unpooled.center.data.sources import open_source
 from unpooled.center.data.variables import Codebook, Variable, check_codebook
 from unpooled.center.policy import PerPerson, Policy
-from unpooled.center.questions import Limits
+from unpooled.center.questions import Limits, Protocol
 from unpooled.errors import InputError
+from unpooled.federation.joint.run import Keepers, ask_with_joint
 from unpooled.federation.local import name_by_file, open_link
 from unpooled.maths.ranks.mann_whitney import Alternative
 from unpooled.results.catalogue import CatalogueResult
@@ -89,7 +91,9 @@ class Federation:
         seed: int | None = None,
         policy: Policy | None = None,
         on_missing: OnMissing = "exclude",
+        keepers: Keepers | None = None,
     ) -> None:
+        self._keepers = keepers
         self._coordinator = Coordinator(link, stop_at_missing if on_missing == "stop" else None)
         self._policy = policy
         self._variables = check_codebook(variables)
@@ -108,6 +112,7 @@ class Federation:
         policy: Policy | None = None,
         ledger: str | Path | None = None,
         seed: int | None = None,
+        joint: bool = False,
     ) -> "Federation":
         """A federation in this process, every center behind its own gate.
 
@@ -116,7 +121,7 @@ class Federation:
         centers
             Frames or paths by name; or paths alone, each center named after its file.
         k
-            Every released number speaks for at least this many people.
+            Every released number describes at least this many people.
         variables
             What is public about variables (see `Variable`).
         person, per_person
@@ -128,11 +133,15 @@ class Federation:
             A folder for each center's ledger and key; in memory without it.
         seed
             Makes the boundaries the same every time, for demonstrations and tests.
+        joint
+            Whether centers that are too small to tell a protocol's blocks alone (by their policy's
+            `joint`) count in a joint center, for protocols.
         """
         data = dict(centers) if isinstance(centers, Mapping) else name_by_file(centers)
         sources = {name: open_source(rows) for name, rows in data.items()}
         chosen = _policy(policy, k, person, per_person)
-        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
+        link = open_link(sources, chosen, variables, ledger, seed, joint=joint)
+        return cls(link, variables, seed, chosen, keepers=link.keepers)
 
     @classmethod
     def split(
@@ -147,6 +156,7 @@ class Federation:
         policy: Policy | None = None,
         ledger: str | Path | None = None,
         seed: int | None = None,
+        joint: bool = False,
     ) -> "Federation":
         """A federation from one frame or file with a column that names the center.
 
@@ -154,7 +164,8 @@ class Federation:
         """
         sources = open_source(data).split(center)
         chosen = _policy(policy, k, person, per_person)
-        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
+        link = open_link(sources, chosen, variables, ledger, seed, joint=joint)
+        return cls(link, variables, seed, chosen, keepers=link.keepers)
 
     @classmethod
     def connect(
@@ -208,6 +219,12 @@ class Federation:
     def releases(self) -> Releases:
         """All that has left the centers so far."""
         return Releases(tuple(self._coordinator.received))
+
+    def _ask_protocol(self, conversation: Conversation, protocol: Protocol) -> ProtocolReplies:
+        """What all centers say to a protocol, and the joint center, where there is one."""
+        if self._keepers is None:
+            return ask_protocol(conversation, protocol)
+        return ask_with_joint(conversation, protocol, self._keepers, self._variables)
 
     def catalogue(self) -> CatalogueResult:
         """Which variables there are, of which kind, and at which centers."""

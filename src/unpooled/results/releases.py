@@ -14,6 +14,7 @@ from unpooled.center.questions import (
     CatalogueQuestion,
     GroupRanksQuestion,
     JoinQuestion,
+    JointQuestion,
     LatticeQuestion,
     OutcomeQuestion,
     PowersQuestion,
@@ -116,6 +117,8 @@ def question_sentence(question: Question) -> str:
         return "variables"
     if isinstance(question, ProtocolQuestion):
         return f"protocol {question.protocol.title}"
+    if isinstance(question, JointQuestion):
+        return f"shares for {question.protocol.title}, of {len(question.members)} centers"
     name = str(question.__struct_config__.tag)
     by = f" by {question.by}" if question.by is not None else ""
     if question.blocks:

@@ -17,8 +17,8 @@ from unpooled.results.report.page import Section, write_sections
 from unpooled.results.report.parts import Answer, Folded, Grid, Part, Remarks, Sentences
 
 PROMISE = (
-    "No number that left a center speaks for fewer than K of its people. Each center decided "
-    "itself what left it; everything that did is listed below. Curves are estimated from that."
+    "Every number that left a center describes at least K of its people. Each center decided "
+    "for itself; everything that left is listed below. Curves are estimated from that."
 )
 
 
