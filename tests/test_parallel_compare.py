@@ -216,7 +216,7 @@ def test_random_effects_widen_where_centers_differ() -> None:
         result.effect.high - result.effect.low
     )
     datasets = result.forest().to_dict()["datasets"].values()
-    drawn = [row["center"] for rows in datasets for row in rows if "center" in row]
+    drawn = [row["center"] for rows in datasets for row in rows if "estimate" in row]
     assert drawn == ["A", "B", "C", "D", "all centers", "random effects"]
 
 

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars
 import pytest
 
 from tests.azpro import write_azpro
-from unpooled import Federation
+from unpooled import Federation, Variable
 from unpooled.apps.cli import main
 from unpooled.apps.demo import VARIABLES, write_hospitals
 from unpooled.errors import InputError
+from unpooled.results.distribution import DistributionResult
 from unpooled.results.report.page import svg
 from unpooled.results.report.text import columns_text
 
@@ -275,3 +277,27 @@ def test_a_report_can_be_a_word_document(tmp_path: Path) -> None:
         "patient",
     ]
     assert len(whole.inline_shapes) == 1
+
+
+def test_a_forest_plot_prints_numbers_sides_and_who_refused(tmp_path: Path) -> None:
+    fed = Federation.local(write_hospitals(tmp_path), variables=VARIABLES, seed=7)
+    result = fed.compare("crp", by="arm")
+    drawn = svg(result.forest())
+    effect = result.effect
+    assert effect is not None
+    printed = f"{effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f})"
+    for text in (printed, "1,368", "higher in patient →", "Porto", "too-small"):
+        assert f">{text}<" in drawn, text
+
+
+def test_a_density_is_curves_and_a_shared_value_a_bar_with_its_share(tmp_path: Path) -> None:
+    values = [0.0] * 60 + [round(1 + i / 40, 2) for i in range(240)]
+    frame = polars.DataFrame({"v": values, "center": ["A"] * 300})
+    declared = {"v": Variable(lower=0, resolution=0.01, atoms=(0,))}
+    fed = Federation.split(frame, center="center", variables=declared, seed=7)
+    result = fed.table("v", method="parallel")
+    assert isinstance(result, DistributionResult)
+    drawn = result.chart()
+    marks = [layer["mark"]["type"] for layer in drawn.to_dict()["layer"] if "mark" in layer]
+    assert ">0: 20%<" in svg(drawn)
+    assert "rect" not in marks

@@ -405,7 +405,7 @@ def test_a_large_protocol_is_read_part_by_part(haifa: Haifa) -> None:
 
 
 @pytest.mark.browser
-def test_every_page_fits_a_phone_and_none_asks_for_anything_outside(haifa: Haifa) -> None:
+def test_every_page_fits_screens_and_phones_and_asks_for_nothing_outside(haifa: Haifa) -> None:
     decide_now(haifa.center, haifa.folder, "approved", SIZES)
     lattice, study = haifa.held(
         LatticeQuestion(variable="crp", by="arm"), ProtocolQuestion(protocol=PROTOCOL)
@@ -417,7 +417,9 @@ def test_every_page_fits_a_phone_and_none_asks_for_anything_outside(haifa: Haifa
     for path in ("/", *waiting, "/decided", "/ledger", "/ledger/1", "/check", "/policy"):
         tab.page.goto(f"{haifa.server.url}{path}")
         tab.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-        assert tab.page.evaluate("document.documentElement.scrollWidth") == 390, path
+        for width in (1000, 700, 390):
+            tab.page.set_viewport_size({"width": width, "height": 800})
+            assert tab.page.evaluate("document.documentElement.scrollWidth") == width, path
     assert tab.sound
 
 

@@ -6,9 +6,11 @@ import shlex
 import time
 from collections.abc import Iterator
 from html import unescape
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import docx
 import pytest
 
 from tests.workbench.browser import Browser
@@ -99,6 +101,30 @@ def test_it_works_without_a_script(researcher: Browser) -> None:
     assert "hazard ratio" in card
     follow(researcher, f"{place}/pin")
     assert "Kaplan-Meier" in researcher.get("/report").text
+
+
+def test_cards_and_the_report_are_saved_as_files(researcher: Browser) -> None:
+    place, _ = follow(researcher, "/ask/describe", variable="crp", by="arm")
+    second, _ = follow(researcher, "/ask/describe", variable="age", by="arm")
+    begins = {
+        "csv": b"variable,",
+        "svg": b"<svg",
+        "png": b"\x89PNG",
+        "html": b"<!doctype",
+        "docx": b"PK",
+    }
+    for kind, first in begins.items():
+        reply = researcher.get(f"{place}/save.{kind}")
+        assert reply.body.startswith(first), kind
+        assert 'filename="crp-by-arm' in reply.headers["content-disposition"]
+    assert researcher.get("/report/save.docx").status == 404  # nothing is pinned
+    follow(researcher, f"{place}/pin")
+    follow(researcher, f"{second}/pin")
+    whole = docx.Document(BytesIO(researcher.get("/report/save.docx").body))
+    assert [p.text[:11] for p in whole.paragraphs if p.text.startswith("The mean of")] == [
+        "The mean of"
+    ] * 2
+    assert researcher.get(f"{place}/save.exe").status == 404
 
 
 def test_every_analysis_has_a_form(researcher: Browser, server: Server) -> None:

@@ -112,3 +112,4 @@ KEY_LEAD = (
 )
 KEY_ONCE = "Your key. It is shown this once"
 EXAMPLE = "An example"
+FILES = {"docx": "Word", "html": "HTML", "csv": "CSV", "svg": "SVG", "png": "PNG"}
