@@ -24,6 +24,7 @@ from unpooled.center.questions import (
 )
 from unpooled.center.questions.category import Categories
 from unpooled.center.questions.joint import JointQuestion, JointShares
+from unpooled.center.sealing import SealKey, seal
 from unpooled.errors import JointError, RefusedError
 
 FREE = Policy(k=5, ad_hoc="free")
@@ -226,3 +227,12 @@ def test_keepers_that_a_center_does_not_know_get_no_shares() -> None:
         replies = ask(fed)
     assert not replies.members
     assert Reason.OTHER_KEEPERS in {refusal.reason for _, refusal in replies.refusals}
+
+
+def test_a_repeated_seal_is_the_same_bytes_and_a_new_one_is_not() -> None:
+    """A center's secret draws the key of a seal: the same shares leave as the same bytes."""
+    key, again = SealKey(bytes(32)), bytes(range(1, 33))
+    sealed = [seal(key.public, b"shares", b"for", again) for _ in range(2)]
+    assert sealed[0] == sealed[1]
+    assert seal(key.public, b"shares", b"for") != seal(key.public, b"shares", b"for")
+    assert key.open(sealed[0], b"for") == b"shares"

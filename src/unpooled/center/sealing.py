@@ -81,7 +81,10 @@ def seal(public: str, message: bytes, context: bytes, fresh_private: bytes | Non
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-    ephemeral = X25519PrivateKey.generate()
+    if fresh_private is None:
+        ephemeral = X25519PrivateKey.generate()
+    else:
+        ephemeral = X25519PrivateKey.from_private_bytes(fresh_private)
     fresh, receiver = ephemeral.public_key().public_bytes_raw(), bytes.fromhex(public)
     agreed = ephemeral.exchange(X25519PublicKey.from_public_bytes(receiver))
     key = _key(agreed, _INFO, fresh, receiver, context)
