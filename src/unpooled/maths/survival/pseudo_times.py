@@ -192,10 +192,11 @@ def _with_crowd(tables: ArmTables, lattice: Lattice) -> ArmTables:
 
 
 def _crowd(table: LatticeTable, k: int, lattice: Lattice) -> LatticeTable:
-    few, people = k // 2, int(table.counts[-1])
+    people = int(table.counts[-1])
+    few = (1 + min(k - 1, people - k)) // 2  # of 1 to as many
     side = float(lattice.atom_sides[-1, 0])
     edge = float(table.edges[-1]) if len(table.edges) else lattice.lower
-    if not math.isnan(table.means[-1]) or edge >= side or few < 1 or 2 * people < 3 * k:
+    if not math.isnan(table.means[-1]) or edge >= side or few < 1:
         return table
     return replace(
         table,
