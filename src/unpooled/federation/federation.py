@@ -16,7 +16,7 @@ from unpooled.analyses.crosstab import run_crosstab
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.groups import run_comparison
 from unpooled.analyses.parallel import run_distribution
-from unpooled.analyses.protocol import draft_protocol
+from unpooled.analyses.protocol import ProtocolLike, draft_protocol, read_protocol
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.request import Request, check_codebook_name, stop_at_missing
 from unpooled.analyses.specification import (
@@ -219,6 +219,17 @@ class Federation:
     def releases(self) -> Releases:
         """All that has left the centers so far."""
         return Releases(tuple(self._coordinator.received))
+
+    @property
+    def codebook(self) -> Codebook:
+        """What is public about the variables, as it was declared."""
+        return dict(self._variables)
+
+    def ask_protocol(
+        self, protocol: ProtocolLike, centers: Sequence[str] | None = None
+    ) -> ProtocolReplies:
+        """What these centers, or all, say to a protocol, part by part."""
+        return ask_protocol(self._coordinator.converse(), read_protocol(protocol), centers)
 
     def _ask_protocol(self, conversation: Conversation, protocol: Protocol) -> ProtocolReplies:
         """What all centers say to a protocol, and the joint center, where there is one."""

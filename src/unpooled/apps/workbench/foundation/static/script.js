@@ -51,7 +51,7 @@
           history.replaceState(null, "", url);
           say(document.querySelector(`${place} .answer`)?.textContent ?? "changed");
         }
-        if (page && form.dataset.also) replace(form.dataset.also, page);
+        for (const other of page ? (form.dataset.also ?? "").split(" ").filter(Boolean) : []) replace(other, page);
       } catch (error) {
         if (error.name !== "AbortError") say("The program does not answer. Is it still running?");
       }
