@@ -192,6 +192,8 @@ def _with_crowd(tables: ArmTables, lattice: Lattice) -> ArmTables:
 
 
 def _crowd(table: LatticeTable, k: int, lattice: Lattice) -> LatticeTable:
+    if lattice.upper not in lattice.atoms:
+        return table
     people = int(table.counts[-1])
     few = (1 + min(k - 1, people - k)) // 2  # of 1 to as many
     side = float(lattice.atom_sides[-1, 0])
