@@ -222,16 +222,16 @@ class Combined:
     shares: HazardRatio | None
     z: float
     p: float
-    told: float  # the share of people whose status was told
+    share_exact: float  # the share of people whose status was told
 
 
 def combine(answers: Sequence[BlockAnswer], horizon: float) -> Combined:
     """As `survival` does, without what is not looked at here; and by the rule of shares."""
     question = SurvivalQuestion(variable="t", event="e", horizon=horizon, blocks=(GROUPING,))
-    told = outcome_of_blocks(question, answers, BlockView("arm"), DECLARED)
-    followed = reconstruct(told.blocks, told.lattice)
-    known = [b.tables.below is None for b in told.blocks]
-    trio = list(zip(followed, told.blocks, known, strict=True))
+    answer = outcome_of_blocks(question, answers, BlockView("arm"), DECLARED)
+    followed = reconstruct(answer.blocks, answer.lattice)
+    truth = [b.tables.below is None for b in answer.blocks]
+    trio = list(zip(followed, answer.blocks, truth, strict=True))
     share = {arm: events_share([f for f, b, k in trio if k and b.groups[0] == arm]) for arm in ARMS}
     by_share = [
         f if k else FollowUp(f.times, f.people, f.people * share[b.groups[0]], f.centers)
@@ -241,20 +241,20 @@ def combine(answers: Sequence[BlockAnswer], horizon: float) -> Combined:
     for parts in (followed, by_share):
         marked = [
             f.in_strata(np.full(len(f.times), code))
-            for f, code in zip(parts, told.stratum, strict=True)
+            for f, code in zip(parts, answer.stratum, strict=True)
         ]
-        pairs = list(zip(marked, told.blocks, strict=True))
+        pairs = list(zip(marked, answer.blocks, strict=True))
         arms.append([stack([f for f, b in pairs if b.groups[0] == arm]) for arm in ARMS])
     within, by_share_within = arms
     test = log_rank(within, stratified=True)
-    ends = [known_until([b.tables for b in told.of_arm(arm)], told.lattice) for arm in ARMS]
+    ends = [known_until([b.tables for b in answer.of_arm(arm)], answer.lattice) for arm in ARMS]
     people = sum(f.total for f in followed)
     return Combined(
         within,
         [kaplan_meier(arm.until(end)) for arm, end in zip(within, ends, strict=True)],
         hazard_ratio(within[0], within[1], stratified=True),
         hazard_ratio(by_share_within[0], by_share_within[1], stratified=True)
-        if any(known)
+        if any(truth)
         else None,
         test.z,
         test.p_value,
@@ -289,18 +289,18 @@ def run(setting: Setting, seed: int, number: int) -> list[float]:
         if len({group.group for a in answers for group in a.tables.groups}) < len(ARMS):
             row += [np.nan] * len(COLUMNS)
             continue
-        found = combine(answers, horizon)
+        result = combine(answers, horizon)
         members = answers[-1].members
-        ratio = found.ratio
+        ratio = result.ratio
         row += [
             np.nan if ratio is None else (ratio.log - exact.log) / exact.error,
-            np.nan if found.shares is None else (found.shares.log - exact.log) / exact.error,
-            found.z - test.z,
-            found.z - log_rank(in_same_strata(full, members), stratified=True).z,
-            found.p < 0.05,
+            np.nan if result.shares is None else (result.shares.log - exact.log) / exact.error,
+            result.z - test.z,
+            result.z - log_rank(in_same_strata(full, members), stratified=True).z,
+            result.p < 0.05,
             covers(ratio, setting.ratio),
-            *coverage(found.curves, setting, people, hazard),
-            found.told,
+            *coverage(result.curves, setting, people, hazard),
+            result.share_exact,
         ]
     return [
         *row,
@@ -327,9 +327,9 @@ def coverage(
     """Of S(t) of these centers' people at two times, and of their median; where curves reach."""
     bands, medians = [], []
     for arm, curve in enumerate(curves):
-        own = hazard[people.arms == arm]
+        part = hazard[people.arms == arm]
         for level in (*LOOKED_AT[setting.events], 0.5):
-            time = true_time(own, level)
+            time = true_time(part, level)
             if time > curve.end:
                 continue
             low, high = curve.band_at(np.array([time]))
