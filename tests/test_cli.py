@@ -227,7 +227,7 @@ def test_a_ledger_says_which_earlier_entry_stands_against_a_refusal(
             fed.describe("crp", where="age >= 2 and age < 42")
     file = str(tmp_path / "Bern.ledger")
     lines = run(capsys, "ledger", "show", file).splitlines()
-    refused = [line for line in lines if "would reveal something" in line]
+    refused = [line for line in lines if "could reveal something" in line]
     assert len(refused) == 1
     stands = re.search(r"\(beside (entry \d, .+ of crp where age .+)\)", refused[0])
     assert stands is not None

@@ -315,6 +315,40 @@ def test_several_variables_give_one_row_each_with_adjusted_p_values() -> None:
 # --- bad input ---------------------------------------------------------------------------------
 
 
+def test_a_group_that_earlier_answers_withhold_is_not_said_to_be_missing() -> None:
+    """It was: "compare needs two groups", as if nobody were in the other one."""
+    random, n = np.random.default_rng(7), 60
+    rows = pl.DataFrame({"v": random.normal(size=n)}).with_columns(
+        pl.Series(name, random.choice(levels, n)) for name, levels in WORDS.items()
+    )
+    fed = Federation.local({"A": rows}, seed=1)
+    fed.describe("v", where="arm == 'a' and sex == 'F'")
+    fed.describe("v", where="arm == 'b' and ward == 'x'")
+    fed.describe("v", by="sex")
+    fed.describe("v", where="sex == 'M' and ward == 'y'")
+    with pytest.raises(RefusedError, match="could reveal") as caught:
+        fed.compare("v", by="arm")
+    assert {refusal.reason for refusal in caught.value.refusals} == {"would-isolate"}
+
+
+WORDS = {"arm": ["a", "b"], "sex": ["F", "M"], "ward": ["x", "y"]}
+
+
+def test_bands_of_a_number_have_an_order_of_their_own() -> None:
+    random = np.random.default_rng(1)
+    age = random.integers(20, 100, 400)
+    rows = pl.DataFrame({"v": random.normal(size=400) + age / 20, "age": age})
+    fed = Federation.local({"A": rows}, seed=1)
+    result = fed.compare("v", by="age", cuts=(50, 65.5, 80), ordered=True)
+    assert list(result.groups) == [
+        "under 50",
+        "50 to under 65.5",
+        "65.5 to under 80",
+        "80 and over",
+    ]
+    assert result.p_value < 1e-6
+
+
 def test_one_group_or_none_is_an_error_and_of_three_two_can_be_named() -> None:
     rows = pl.DataFrame({"v": np.arange(90.0), "g": ["a", "b", "c"] * 30, "one": ["a"] * 90})
     fed = Federation.local({"A": rows}, seed=1)

@@ -89,3 +89,21 @@ def test_a_set_of_fewer_than_k_people_is_refused_and_one_of_nobody_tells_nothing
     with pytest.raises(TooClose):
         tell(nothing, people(1, 2))
     assert tell(nothing, people()) is nothing
+
+
+def test_a_list_goes_on_however_long_it_is() -> None:
+    """After 150 disclosures all that was new was refused, as if it would isolate people."""
+    answers = Told.nothing(600, K)
+    for answer in range(200):
+        answers = tell(answers, people(*range(3 * answer, 3 * answer + 3), of=600), answer)
+    assert len(answers.elements) == 200
+
+
+def test_what_one_answer_tells_of_different_people_becomes_one_disclosure() -> None:
+    answer = tell(Told.nothing(20, K), people(0, 1, 2, 3, 10, 11, 12), 1)
+    for group in range(3):
+        answer = tell(answer, people(*range(5 * group, 5 * group + 5)), 2)
+    assert len(answer.elements) == 4
+    assert len(answer.gathered(2).elements) == 2
+    everybody = np.ones(20, dtype=np.int32)
+    assert tell(answer, everybody > 0, 3).follows(people(*range(15, 20)).astype(np.int32))

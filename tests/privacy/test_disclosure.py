@@ -95,7 +95,9 @@ def fewest_after(random: Random, *, sums: bool) -> tuple[int, int]:
             continue
         name = next(iter(aggregate.numbers), "crp")
         try:
-            draft = draft.tell(aggregate, answer, partial(hospital.values.__getitem__, name))
+            number = answer // 3  # several are of one answer, and become one where they can
+            draft = draft.tell(aggregate, number, partial(hospital.values.__getitem__, name))
+            draft = draft.gathered(number)
         except disclosure.TooClose:
             continue
         answers += 1
@@ -177,8 +179,8 @@ COUNTS = {
     ),
     "what follows, exactly": ("_EXACT = 1e-6", "_EXACT = 0.6"),
     "together they follow": (
-        "apart = _parts(self._unknown(kept, clusters[label], once))",
-        "apart = frozenset[int]()",
+        "if left:\n            raise TooClose(lacking=frozen",
+        "if False:\n            raise TooClose(lacking=frozen",
     ),
     "older ones behind the new": (
         "raise TooClose from None  # an older one lacks them",
@@ -195,9 +197,8 @@ SUMS = {
         "return np.zeros(len(different), dtype=np.int64)",
     ),
     "steps of sums": (
-        "loose = self._loose_sums(before, label, numbers, most)\n        if loose:\n"
-        "            label",
-        "loose = frozenset()\n        if loose:\n            label",
+        "apart = self._apart_by_sums(before, label, numbers, most)\n        if apart:",
+        "apart = list[frozenset[int]]()\n        if apart:",
     ),
 }
 MEMORY = {

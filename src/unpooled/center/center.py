@@ -494,7 +494,7 @@ class Center:
             raise RefusedQuestion(Reason.BUDGET, limit=most)
 
     def _count(self, released: Release) -> None:
-        """Count an answer that refuses something."""
+        """Count an answer that refuses something, or hints at the people of earlier ones."""
         today, (day, refused) = _today(), self._refused
         before = refused if day == today else 0
         self._refused = (today, before + _refuses(released.payload))
@@ -510,15 +510,19 @@ class Center:
 
 
 def _refuses(payload: bytes) -> bool:
-    """Whether an answer refuses anything, be it one group, for a reason that may tell something.
+    """Whether an answer says more than its numbers do: a refusal, be it of one group, or a hint.
 
-    A protocol is one answer, however many of its parts are refused.
+    What counts is a reason that may tell something, that people are those of an earlier set, or
+    that others are shut out. A protocol is one answer, however many of its parts are refused.
     """
     answer = decode_answer(payload)
-    refusals = [*answer.refusals]
+    answers = [answer]
     if isinstance(answer.aggregate, ProtocolAnswer):
-        refusals += [no for part in answer.aggregate.parts for no in part.answer.refusals]
-    return any(refusal.reason not in _UNCOUNTED for refusal in refusals)
+        answers += [part.answer for part in answer.aggregate.parts]
+    return any(
+        one.nearest or one.shuts_out or any(no.reason not in _UNCOUNTED for no in one.refusals)
+        for one in answers
+    )
 
 
 def _is_part(question: str) -> bool:

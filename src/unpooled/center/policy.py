@@ -47,8 +47,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         The columns that people may be grouped by and selected on, each with the cut points of a
         number, or none. None: none is declared, so that single questions are about everybody.
     refusals_a_day
-        After so many answers of a day that refused something, be it one group, nothing is answered
-        until the next, in UTC; None: no end.
+        After so many answers of a day that refused something, be it one group, or that were near to
+        an earlier one or shut later ones out, nothing is answered until the next, in UTC; None: no
+        end.
     joint
         Whose people count in a joint center, by secret shares, where a protocol is asked with one:
         nobody's ("no"), those of a center that is too small to tell blocks alone ("small": fewer

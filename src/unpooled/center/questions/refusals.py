@@ -52,6 +52,7 @@ class Reason(StrEnum):
 MISSING = frozenset(  # the center as a whole is missing, whatever its people and its policy are
     {
         Reason.UNREADABLE_ANSWER,
+        Reason.DATA_CHANGED,
         Reason.FAILED,
         Reason.NOT_CONNECTED,
         Reason.NO_ANSWER,
@@ -84,9 +85,9 @@ RULES: dict[Reason, str] = {
         "times must not be negative; count them from the start of each person's follow-up"
     ),
     Reason.WOULD_ISOLATE: (
-        "together with an earlier answer of this center it would reveal something about fewer than "
-        "{limit} people; ask by a grouping (by=..., with cuts for a number) in place of a "
-        "condition, or for what was answered before"
+        "together with earlier answers of this center it could reveal something about fewer than "
+        "{limit} people; what it answered before it answers again, and a protocol, asked first, "
+        "gets all of its groups"
     ),
     Reason.DATA_CHANGED: (
         "the center's data changed since its ledger began; its steward decides how to go on"

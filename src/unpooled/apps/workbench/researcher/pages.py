@@ -15,6 +15,7 @@ from unpooled.apps.workbench.researcher.api import Api
 from unpooled.apps.workbench.researcher.code import command_line, python_code
 from unpooled.apps.workbench.researcher.forms import Typed, fields_of, read_arguments
 from unpooled.apps.workbench.researcher.saving import KINDS, OF_REPORTS, file_name, saved
+from unpooled.apps.workbench.researcher.study_pages import StudyPages
 from unpooled.apps.workbench.researcher.work import Entry, Source, Work
 from unpooled.errors import UnpooledError
 from unpooled.results.catalogue import CatalogueRow
@@ -34,6 +35,8 @@ class Workbench:
         tabs = [
             Tab("/", words.CATALOGUE),
             Tab("/ask", words.ASK),
+            Tab("/protocol", words.PROTOCOL),
+            Tab("/study", words.STUDY),
             Tab("/report", words.REPORT),
             Tab("/left", words.LEFT),
             Tab("/programs", words.PROGRAMS),
@@ -57,6 +60,7 @@ class Workbench:
             Route("/left", self.left),
             Route("/programs", self.programs, methods=["GET"]),
             Route("/programs", self.make_key, methods=["POST"]),
+            *StudyPages(self.source, self._page).routes,
             *Api(self.source).routes,
         ]
 
