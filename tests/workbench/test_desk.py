@@ -20,9 +20,9 @@ from tests.workbench.held import (
     write_center,
 )
 from unpooled.apps.workbench.desk import desk_server
-from unpooled.apps.workbench.desk.words import read_texts
 from unpooled.apps.workbench.foundation import sessions
 from unpooled.apps.workbench.foundation.server import Address, Server
+from unpooled.apps.workbench.in_words.words import read_texts
 from unpooled.center import Center
 from unpooled.center.questions import (
     Answer,
@@ -54,7 +54,8 @@ from unpooled.center.reviewers import make_reviewer, with_reviewer
 from unpooled.center.steward import HeldPayload, decide, decided, pending, read_reviews
 
 SIZES = SizesQuestion(variable="crp", by="arm")
-TEMPLATES = Path(__file__).parents[2] / "src/unpooled/apps/workbench/desk/templates"
+WORKBENCH = Path(__file__).parents[2] / "src/unpooled/apps/workbench"
+TEMPLATES = WORKBENCH / "desk/templates"
 
 
 class Haifa:
@@ -652,7 +653,8 @@ def test_a_center_that_asks_nobody_says_so(tmp_path: Path) -> None:
 def test_every_word_of_the_desk_stands_in_one_file() -> None:
     """A template has no words of its own, and no words are there that nobody says."""
     texts, used = read_texts("en"), set()
-    source = "".join(path.read_text() for path in TEMPLATES.parent.glob("*.py"))
+    modules = [path for some in ("desk", "in_words") for path in (WORKBENCH / some).glob("*.py")]
+    source = "".join(path.read_text() for path in modules)
     for path in TEMPLATES.glob("*.html"):
         page = path.read_text()
         used |= set(re.findall(r'"([a-z-]+\.[a-z-]+)"', page)) & texts.keys()

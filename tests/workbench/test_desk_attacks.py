@@ -303,6 +303,6 @@ def test_the_analysts_page_has_no_way_to_the_desk() -> None:
 
 
 def test_names_are_escaped_before_they_are_set_apart() -> None:
-    from unpooled.apps.workbench.desk.words import name
+    from unpooled.apps.workbench.in_words.words import name
 
     assert name(STRANGE) == Markup("<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>")
