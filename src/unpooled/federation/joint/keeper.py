@@ -72,9 +72,10 @@ async def compute(given: KeeperInput, opened: Opened) -> KeeperOutput:
 
     async def work() -> JointNumbers | None:
         runtime = await join(given.place, channels)
-        numbers = await joint_numbers(Secure(runtime, opened), given.plan, shares)
-        await _part(channels.values())
-        return numbers
+        try:
+            return await joint_numbers(Secure(runtime, opened), given.plan, shares)
+        finally:
+            await _part(channels.values())
 
     numbers = await _unless_lost(asyncio.create_task(work()), channels.values(), given.longest)
     if server is not None:
