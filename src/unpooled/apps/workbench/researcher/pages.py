@@ -14,6 +14,7 @@ from unpooled.apps.workbench.researcher import words
 from unpooled.apps.workbench.researcher.api import Api
 from unpooled.apps.workbench.researcher.code import command_line, python_code
 from unpooled.apps.workbench.researcher.forms import Typed, fields_of, read_arguments
+from unpooled.apps.workbench.researcher.planning import Planning, fields
 from unpooled.apps.workbench.researcher.saving import KINDS, OF_REPORTS, file_name, saved
 from unpooled.apps.workbench.researcher.study_pages import StudyPages
 from unpooled.apps.workbench.researcher.work import Entry, Source, Work
@@ -32,12 +33,14 @@ class Workbench:
     def __init__(self, source: Source, sessions: Sessions) -> None:
         self.source = source
         self.sessions = sessions
+        self.planning = Planning()
         tabs = [
             Tab("/", words.CATALOGUE),
             Tab("/ask", words.ASK),
             Tab("/protocol", words.PROTOCOL),
             Tab("/study", words.STUDY),
             Tab("/report", words.REPORT),
+            Tab("/plan", words.PLAN),
             Tab("/left", words.LEFT),
             Tab("/programs", words.PROGRAMS),
         ]
@@ -58,6 +61,8 @@ class Workbench:
             Route("/report/save.{kind}", self.save_report),
             Route("/report/move", self.move, methods=["POST"]),
             Route("/left", self.left),
+            Route("/plan", self.plan, methods=["GET"]),
+            Route("/plan", self.make_plan, methods=["POST"]),
             Route("/programs", self.programs, methods=["GET"]),
             Route("/programs", self.make_key, methods=["POST"]),
             *StudyPages(self.source, self._page).routes,
@@ -205,6 +210,18 @@ class Workbench:
             for release in self._work(request).releases
         ]
         return self._page(request, "left.html", rows=rows)
+
+    async def plan(self, request: Request) -> Response:
+        """The form of a plan, and the last one."""
+        planned = self._work(request).planned
+        typed = {} if planned is None else planned.typed
+        shown = await run_in_threadpool(fields)
+        return self._page(request, "plan.html", fields=shown, planned=planned, typed=typed)
+
+    async def make_plan(self, request: Request) -> Response:
+        """Begin to simulate."""
+        self._work(request).planned = self.planning.plan(await form(request))
+        return go("/plan")
 
     async def programs(self, request: Request) -> Response:
         """How a program asks the same."""

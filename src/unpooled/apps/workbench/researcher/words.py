@@ -176,3 +176,13 @@ STUDY_OVER = {
     "stopped": "Some centers have not answered. What the others said is kept.",
     "done": "All centers have said what they say.",
 }
+
+PLAN = "Plan"
+PLAN_LEAD = (
+    "How sure a planned study would be: power and precision of the federation beside pooled data, "
+    "by simulation. No center is asked."
+)
+NO_PLAN = "Planning needs another package: pip install 'unpooled[study]'."
+PLAN_IT = "Simulate"
+PLANNING = "It is simulated."
+NOTHING_PLANNED = "Say how many people each center has, and what you want to find."

@@ -14,6 +14,7 @@ from unpooled.apps.workbench.researcher.code import Opening
 from unpooled.apps.workbench.researcher.draft import Draft
 from unpooled.apps.workbench.researcher.drawing import draw
 from unpooled.apps.workbench.researcher.forms import Typed
+from unpooled.apps.workbench.researcher.planning import Planned
 from unpooled.apps.workbench.researcher.study import Study
 from unpooled.center.data.variables import Codebook
 from unpooled.center.questions import Protocol
@@ -102,6 +103,7 @@ class Work:
     pinned: list[int] = field(default_factory=list)
     draft: Draft | None = None
     study: Study | None = None
+    planned: Planned | None = None
     _last: int = 0
 
     def ask(self, analysis: Analysis, typed: Typed, arguments: dict[str, Any]) -> Entry:
