@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.workbench.browser import Browser
-from tests.workbench.chromium import Tab, chromium
+from tests.workbench.chromium import Tab, barriers, chromium
 from tests.workbench.held import (
     QUESTIONS,
     decide_now,
@@ -402,6 +402,23 @@ def test_a_large_protocol_is_read_part_by_part(haifa: Haifa) -> None:
     assert "Approve" not in last  # the decision is on the page of the whole
     assert steward.get(f"/held/{held.name}/part/122").status == 404
     assert steward.get(f"/held/{held.name}/bytes").text == held.answer
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_barrier(haifa: Haifa, scheme: str) -> None:
+    decide_now(haifa.center, haifa.folder, "approved", SIZES)
+    study, lattice = haifa.held(
+        ProtocolQuestion(protocol=PROTOCOL), LatticeQuestion(variable="crp", by="arm")
+    )
+    page = haifa.enter(color_scheme=scheme)
+    waiting = [f"/held/{held.name}" for held in (lattice, study)]
+    for path in ("/", *waiting, "/decided", "/ledger", "/ledger/1", "/check", "/policy"):
+        page.goto(f"{haifa.server.url}{path}")
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert barriers(page) == [], path
+    page.evaluate("document.querySelector('main').append(document.createElement('button'))")
+    assert "button-name" in barriers(page)[0]
 
 
 @pytest.mark.browser

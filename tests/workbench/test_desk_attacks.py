@@ -176,9 +176,9 @@ def one_table_for_all(patch: pytest.MonkeyPatch) -> None:
         ALL.update(self._sessions)
         return secret
 
-    def find_in_all(self: Sessions, secret: str, by_key: bool = False) -> sessions.Session | None:
+    def find_in_all(self: Sessions, secret: str, **how: bool) -> sessions.Session | None:
         self._sessions.update(ALL)
-        return find(self, secret, by_key)
+        return find(self, secret, **how)
 
     patch.setattr(Sessions, "_begin", begin_for_all)
     patch.setattr(Sessions, "find", find_in_all)

@@ -231,6 +231,15 @@ def test_a_user_who_left_is_out(page: Page) -> None:
     assert own.get("/note").status == 401
 
 
+def test_a_page_that_looks_by_itself_keeps_no_session_alive(page: Page) -> None:
+    left, used = page.browser(), page.browser()
+    for _ in range(3):
+        page.clock.now += 3000
+        left.get("/note", **{"X-Poll": "1"})
+        assert used.get("/note").status == 200
+    assert left.get("/note", **{"X-Poll": "1"}).status == 401
+
+
 def test_the_cookie_is_out_of_reach(page: Page) -> None:
     opened = Browser(page.server.url)
     reply = opened.enter(page.server.link("anna"))

@@ -66,7 +66,7 @@
     setTimeout(async () => {
       if (!element.isConnected) return;
       try {
-        const page = await fetch_part(place, location.href);
+        const page = await fetch_part(place, location.href, { headers: { "X-Poll": "1" } });
         if (!page) return;
         const was = element.dataset.state;
         const now = page.querySelector(place)?.dataset.state;
