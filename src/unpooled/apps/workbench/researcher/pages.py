@@ -12,10 +12,16 @@ from unpooled.apps.workbench.foundation.page import Pages, Site, Tab, form, go, 
 from unpooled.apps.workbench.foundation.sessions import Sessions
 from unpooled.apps.workbench.researcher import words
 from unpooled.apps.workbench.researcher.api import Api
+from unpooled.apps.workbench.researcher.book_pages import BookPages, file_response
 from unpooled.apps.workbench.researcher.code import command_line, python_code
-from unpooled.apps.workbench.researcher.forms import Typed, fields_of, read_arguments
+from unpooled.apps.workbench.researcher.forms import (
+    Typed,
+    choices_of,
+    fields_of,
+    read_arguments,
+)
 from unpooled.apps.workbench.researcher.planning import Planning, fields
-from unpooled.apps.workbench.researcher.saving import KINDS, OF_REPORTS, file_name, saved
+from unpooled.apps.workbench.researcher.saving import KINDS, OF_REPORTS
 from unpooled.apps.workbench.researcher.study_pages import StudyPages
 from unpooled.apps.workbench.researcher.work import Entry, Source, Work
 from unpooled.errors import UnpooledError
@@ -34,11 +40,15 @@ class Workbench:
         self.source = source
         self.sessions = sessions
         self.planning = Planning()
-        tabs = [
+        of_centers = [
             Tab("/", words.CATALOGUE),
             Tab("/ask", words.ASK),
             Tab("/protocol", words.PROTOCOL),
             Tab("/study", words.STUDY),
+        ]
+        tabs = [
+            *(of_centers if source.federation is not None else []),
+            Tab("/book", words.BOOK),
             Tab("/report", words.REPORT),
             Tab("/plan", words.PLAN),
             Tab("/left", words.LEFT),
@@ -66,6 +76,7 @@ class Workbench:
             Route("/programs", self.programs, methods=["GET"]),
             Route("/programs", self.make_key, methods=["POST"]),
             *StudyPages(self.source, self._page).routes,
+            *BookPages(self.source, self._page).routes,
             *Api(self.source).routes,
         ]
 
@@ -77,6 +88,8 @@ class Workbench:
 
     async def catalogue(self, request: Request) -> Response:
         """The variables, and where they are not."""
+        if self.source.federation is None:
+            return go("/book")
         found = await run_in_threadpool(self.source.catalogue)
         wanted = request.query_params.get("search", "")
         rows = [_row(row, found.centers) for row in found.rows]
@@ -114,7 +127,7 @@ class Workbench:
             status=status,
             analysis=analysis,
             heading=words.ANALYSES.get(name, name.capitalize()),
-            fields=fields_of(analysis, catalogue, typed),
+            fields=fields_of(analysis, choices_of(catalogue), typed),
             problem=problem,
         )
 
@@ -145,7 +158,7 @@ class Workbench:
             entry=entry,
             heading=words.ANALYSES.get(entry.analysis.name, entry.analysis.name),
             analysis=entry.analysis,
-            fields=fields_of(entry.analysis, catalogue, entry.typed),
+            fields=fields_of(entry.analysis, choices_of(catalogue), entry.typed),
             problem="",
             pinned=entry.number in self._work(request).pinned,
             **self._shown(entry),
@@ -153,7 +166,7 @@ class Workbench:
 
     def _shown(self, entry: Entry) -> dict[str, Any]:
         """What the template of a card needs."""
-        about = self.source.opening, entry.analysis, entry.arguments
+        about = entry.opening, entry.analysis, entry.arguments
         code = {"python": python_code(*about), "command_line": command_line(*about)}
         return {**code, "alignment": alignment}
 
@@ -174,14 +187,14 @@ class Workbench:
         entry, kind = self._entry(request), request.path_params["kind"]
         if entry is None or entry.state != "answered" or kind not in KINDS:
             return self._stopped(request, words.NO_SUCH_CARD)
-        return await _file([entry], entry.title, kind)
+        return await file_response([entry.answered.result], entry.title, kind)
 
     async def save_report(self, request: Request) -> Response:
         """The pinned cards as a file."""
         entries, kind = self._work(request).report, request.path_params["kind"]
         if not entries or kind not in OF_REPORTS:
             return self._stopped(request, words.NOTHING_PINNED)
-        return await _file(entries, words.REPORT, kind)
+        return await file_response([entry.answered.result for entry in entries], words.REPORT, kind)
 
     async def report(self, request: Request) -> Response:
         """The pinned cards."""
@@ -234,14 +247,6 @@ class Workbench:
 
     def _stopped(self, request: Request, text: str) -> Response:
         return self.pages.page(request, "missing.html", 404, words=words, text=text)
-
-
-async def _file(entries: Sequence[Entry], title: str, kind: str) -> Response:
-    """A file that the browser saves."""
-    results = [entry.answered.result for entry in entries]
-    content = await run_in_threadpool(saved, results, title, kind)
-    disposition = {"content-disposition": f'attachment; filename="{file_name(title, kind)}"'}
-    return Response(content, media_type=KINDS[kind], headers=disposition)
 
 
 def _row(row: CatalogueRow, centers: Sequence[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
+from inspect import signature
 from shlex import join
 from typing import Any
 
@@ -17,7 +18,7 @@ from unpooled.apps.workbench.researcher.forms import Typed
 
 _LONGEST = 900.0  # seconds
 _FIRST = ("sizes", "effect", "hazard_ratio", "proportions", "power")
-_LEFT_OUT = ("jobs", "help", "as_json")  # of the machine, not of the study
+_LEFT_OUT = ("jobs", "as_json")  # of the machine, not of the study
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +110,10 @@ def fields() -> tuple[PlanField, ...]:
     found = [e for e in entry_points(group="unpooled.commands") if e.name == "plan"]
     if not found:
         return ()
+    plan = found[0].load()
     app = typer.Typer()
-    app.command()(found[0].load())
+    app.command()(plan)
+    typed = signature(plan).parameters
     command: Any = typer.main.get_command(app)
     return tuple(
         PlanField(
@@ -123,6 +126,6 @@ def fields() -> tuple[PlanField, ...]:
         )
         for parameter in command.params
         if parameter.name not in _LEFT_OUT
-        and parameter.type.name != "path"  # nothing of a form names a file
-        and not parameter.name.endswith("completion")
+        and parameter.name in typed
+        and "Path" not in str(typed[parameter.name].annotation)  # nothing of a form names a file
     )

@@ -23,6 +23,8 @@ ARGUMENTS = {
     "event": "Event",
     "event_is": "Value that means the event",
     "horizon": "Horizon",
+    "covariates": "Adjusted for",
+    "levels": "Levels, in this order",
     "at": "Survival at these times",
 }
 ANALYSES = {
@@ -186,3 +188,12 @@ NO_PLAN = "Planning needs another package: pip install 'unpooled[study]'."
 PLAN_IT = "Simulate"
 PLANNING = "It is simulated."
 NOTHING_PLANNED = "Say how many people each center has, and what you want to find."
+
+BOOK = "Book"
+NO_BOOK = "There is no book yet. A book is what came back for a protocol."
+BOOK_LEAD = "What the centers told for this protocol. Cards are computed from it; nobody is asked."
+IN_BOOK = "In the book"
+NOT_IN_BOOK = "Not in the book"
+SAVE_BOOK = "Save the book"
+SHOW = "Show"
+TO_BOOK = "Look at what came back"
