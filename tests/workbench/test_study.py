@@ -89,22 +89,22 @@ STUDY = {
 }
 
 
-def look(own: Browser, **changed: object) -> str:
-    return unescape(own.get(f"/protocol?{urlencode({**STUDY, **changed}, doseq=True)}").text)
+def look(part: Browser, **changed: object) -> str:
+    return unescape(part.get(f"/protocol?{urlencode({**STUDY, **changed}, doseq=True)}").text)
 
 
-def run(own: Browser) -> None:
-    page = own.get("/protocol").text
+def run(part: Browser) -> None:
+    page = part.get("/protocol").text
     shown = page.split('name="shown" value="')[1].split('"')[0]
-    assert own.post("/protocol", shown=shown).status == 303
+    assert part.post("/protocol", shown=shown).status == 303
 
 
-def watch(own: Browser) -> str:
+def watch(part: Browser) -> str:
     until = time.monotonic() + 60
-    page = own.get("/study").text
+    page = part.get("/study").text
     while 'data-poll="' in page and time.monotonic() < until:
         time.sleep(0.1)
-        page = own.get("/study").text
+        page = part.get("/study").text
     return unescape(page)
 
 
@@ -158,11 +158,11 @@ def test_a_protocol_is_built_and_asked_in_the_browser(place: Place) -> None:
 
 
 def test_what_is_typed_is_a_protocol(place: Place, tmp_path: Path) -> None:
-    own = place.browser("own")
-    page = look(own)
+    part = place.browser("own")
+    page = look(part)
     assert "months" in page.split('class="words')[1]
     file = tmp_path / "protocol.toml"
-    file.write_bytes(own.get("/protocol.toml").body)
+    file.write_bytes(part.get("/protocol.toml").body)
     protocol = read_protocol(file)
     assert [group.name for group in protocol.groups] == ["age", "arm"]  # by their place
     assert protocol.groups[0].names == ("under 65", "65 and over")
@@ -172,10 +172,10 @@ def test_what_is_typed_is_a_protocol(place: Place, tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_said_while_it_is_typed(place: Place) -> None:
-    own = place.browser("own")
-    assert "the cuts of age must be numbers, got 'old'" in look(own, cuts=["", "old", ""])
-    assert "the horizon of months must be numbers" in look(own, horizon=["", ""])
-    assert "k must be a positive whole number" in look(own, k="ten")
+    part = place.browser("own")
+    assert "the cuts of age must be numbers, got 'old'" in look(part, cuts=["", "old", ""])
+    assert "the horizon of months must be numbers" in look(part, horizon=["", ""])
+    assert "k must be a positive whole number" in look(part, k="ten")
 
 
 def test_names_of_all_kinds_come_back_from_the_file() -> None:
@@ -188,34 +188,34 @@ def test_names_of_all_kinds_come_back_from_the_file() -> None:
 
 
 def test_centers_that_are_down_or_wait_are_asked_again_and_others_are_not(place: Place) -> None:
-    own = place.browser("own")
+    part = place.browser("own")
     place.wire.away = {"Milan": Reason.NOT_CONNECTED}
-    look(own)
-    run(own)
-    page = watch(own)
+    look(part)
+    run(part)
+    page = watch(part)
     assert states(page)[2] == "down"
     assert "Ask the missing centers" in page
     before = len(place.wire.asked)
     place.wire.away = {}
-    assert own.post("/study/resume").status == 303
-    page = watch(own)
+    assert part.post("/study/resume").status == 303
+    page = watch(part)
     assert states(page)[2] in ("answered", "partly")
     assert place.wire.asked[before:] == [("Milan",)]
 
 
 def test_a_run_that_waits_for_a_steward_can_be_stopped(place: Place) -> None:
-    own = place.browser("own")
+    part = place.browser("own")
     place.wire.away = {"Oslo": Reason.WAITING_FOR_STEWARD}
-    look(own)
-    run(own)
+    look(part)
+    run(part)
     until = time.monotonic() + 60
-    page = own.get("/study").text
+    page = part.get("/study").text
     while "waits for its steward" not in page and time.monotonic() < until:
         time.sleep(0.1)
-        page = own.get("/study").text
+        page = part.get("/study").text
     assert "since" in page
-    own.post("/study/cancel")
-    assert states(watch(own))[3] == "waits"
+    part.post("/study/cancel")
+    assert states(watch(part))[3] == "waits"
 
 
 def test_every_analysis_of_a_book_has_a_card(place: Place, tmp_path: Path) -> None:
@@ -242,10 +242,10 @@ def test_every_analysis_of_a_book_has_a_card(place: Place, tmp_path: Path) -> No
 
 def test_what_was_not_shown_is_not_asked(place: Place) -> None:
     """Two tabs: the other one changed the protocol."""
-    own = place.browser("own")
-    shown = look(own).split('name="shown" value="')[1].split('"')[0]
-    look(own, variable=["age"])
-    reply = own.post("/protocol", shown=shown)
+    part = place.browser("own")
+    shown = look(part).split('name="shown" value="')[1].split('"')[0]
+    look(part, variable=["age"])
+    reply = part.post("/protocol", shown=shown)
     assert reply.status == 409
     assert "in another tab" in reply.text
     assert place.wire.asked == [tuple(place.wire.centers)]  # the catalogue alone
