@@ -97,7 +97,9 @@ def test_a_program_runs_a_protocol_and_reads_the_book(
     reply, answer = program.send("POST", "/api/book/describe", {"variable": "crp", "by": "arm"})
     assert reply.status == 200
     mean = next(g["mean"] for g in answer["result"]["groups"] if g["group"] == "patient")
-    values = [row for path in files.values() for row in csv.DictReader(path.open())]
+    values = [
+        row for path in files.values() for row in csv.DictReader(path.read_text().splitlines())
+    ]
     pooled = [float(v["crp"]) for v in values if v["arm"] == "patient" and v["crp"]]
     assert mean == pytest.approx(sum(pooled) / len(pooled), rel=0.03)
     assert program.send("POST", "/api/protocol", {"title": "x"})[0].status == 422
