@@ -193,6 +193,13 @@ class Chapter:
         if not there and not any(one.meaning.lost for one in self.told):
             if self.refusals:
                 refuse(self.refusals)
+            ungrouped = sum(one.meaning.ungrouped for one in self.told)
+            if ungrouped:
+                levels = "; ".join(f"{g.name}: {', '.join(g.names)}" for g in self.selection.by)
+                raise InputError(
+                    f"{ungrouped:,} people have none of the protocol's levels ({levels}). "
+                    "Hint: spell them as the centers do, in a new protocol"
+                )
             raise InputError("the book has nobody whom this describes. Hint: look at by and where")
         if not there:
             lost = "; ".join(

@@ -6,12 +6,16 @@ It asks nothing by itself: a federation or a book describes, compares and counts
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from unpooled.errors import InputError, MissingError, RefusedError
 from unpooled.maths.categories.standardised import category_differences, mean_differences
 from unpooled.maths.moments import MeanSD, pool
 from unpooled.results.compare import CompareResult
 from unpooled.results.crosstab import SMALL_EXPECTED, CrosstabResult
 from unpooled.results.describe import DescribeResult, GroupDescription
+from unpooled.results.distribution import DistributionResult
+from unpooled.results.quantiles import QuantilesResult
 from unpooled.results.record import Note, Record
 from unpooled.results.refusals import CenterRefusal, refusals_of
 from unpooled.results.table1 import OVERALL, Layout, LevelCell, Numbers, Table1Result, Table1Row
@@ -81,6 +85,42 @@ def number_row(
     centers = tuple(dict.fromkeys(c.center for c in described.centers))
     people = {g.group: g.n + (_missing(g) or 0) for g in groups}
     return VariableRow(row, people, centers, records, refused)
+
+
+def quartiles(estimates: QuantilesResult, group: str | None) -> Quartiles:
+    """The quartiles of a group, or of all groups together: of the mixture of their curves."""
+    smooth = estimates.distribution
+    if group is not None or smooth is None or len(smooth.distributions) < 2:
+        found = [q.estimate for q in estimates.quantiles if group in (None, q.group)]
+        return (found[0], found[1], found[2]) if len(found) == 3 else (None, None, None)
+    curves = [own.distribution for own in smooth.distributions]
+    people = sum(curve.people for curve in curves)
+    levels = np.array([0.25, 0.5, 0.75])
+    ends = np.array([curve.quantile(levels) for curve in curves])
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    for _ in range(40):
+        tried = (low + high) / 2
+        reached = np.sum([curve.people * curve.cdf(tried) for curve in curves], axis=0)
+        below = reached < levels * people
+        low, high = np.where(below, tried, low), np.where(below, high, tried)
+    q1, median, q3 = high.tolist()
+    return q1, median, q3
+
+
+_FEW = 6  # different values, at most, of a category of whole numbers
+
+
+def has_few_values(smooth: DistributionResult | None) -> bool:
+    """Whether everybody has one of a few whole numbers, such as 0 and 1."""
+    if smooth is None:
+        return False
+    values: set[float] = set()
+    for own in smooth.distributions:
+        placed = own.distribution.placed
+        values.update(np.unique(placed.values).tolist())
+        if not placed.shared.all() or len(values) > _FEW:
+            return False
+    return all(value.is_integer() for value in values)
 
 
 def _ordered(found: Quartiles) -> Quartiles:
