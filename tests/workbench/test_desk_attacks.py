@@ -151,15 +151,17 @@ def by_a_level_that_is_a_script(on: Attacked) -> bool:
 
 def analysts_page() -> Server:
     """A page of ours for analysts; all that matters here is that it has sessions of its own."""
-    own, site = Sessions(), Pages(Site("test", "maria", [], []))
+    part, site = Sessions(), Pages(Site("test", "maria", [], []))
 
     async def show(request: Request) -> Response:
         return site.page(request, "base.html")
 
     return Server(
-        lambda port: application("test", [Route("/", show)], own, Address().hosts(port), port=port),
+        lambda port: application(
+            "test", [Route("/", show)], part, Address().hosts(port), port=port
+        ),
         Address(),
-        own,
+        part,
     )
 
 
@@ -301,6 +303,6 @@ def test_the_analysts_page_has_no_way_to_the_desk() -> None:
 
 
 def test_names_are_escaped_before_they_are_set_apart() -> None:
-    from unpooled.apps.workbench.desk.words import name
+    from unpooled.apps.workbench.in_words.words import name
 
     assert name(STRANGE) == Markup("<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>")

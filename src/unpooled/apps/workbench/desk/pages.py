@@ -16,16 +16,16 @@ from starlette.routing import Route
 
 from unpooled.apps.workbench.desk.before import Difference, Earlier, LedgerReader, Record
 from unpooled.apps.workbench.desk.folder import CenterFolder
-from unpooled.apps.workbench.desk.question import (
+from unpooled.apps.workbench.desk.release import Key, Leaving, leaving, shut_out_in_words
+from unpooled.apps.workbench.foundation.page import Pages, Site, Tab, form, go
+from unpooled.apps.workbench.in_words.question import (
     in_words,
     protocol_in_words,
     protocol_of,
     read_question,
     variables_of,
 )
-from unpooled.apps.workbench.desk.release import Key, Leaving, leaving, shut_out_in_words
-from unpooled.apps.workbench.desk.words import Words, name, names
-from unpooled.apps.workbench.foundation.page import Pages, Site, Tab, form, go
+from unpooled.apps.workbench.in_words.words import Words, name, names
 from unpooled.center.ledger import Entry, verify
 from unpooled.center.questions import JointQuestion, decode_answer
 from unpooled.center.reviewers import Reviewer, unlock_reviewer

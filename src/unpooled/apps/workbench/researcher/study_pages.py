@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from unpooled.apps.workbench.desk.question import ProtocolInWords, protocol_in_words
-from unpooled.apps.workbench.desk.words import Words
 from unpooled.apps.workbench.foundation.page import form, go, session
+from unpooled.apps.workbench.in_words.question import ProtocolInWords, protocol_in_words
+from unpooled.apps.workbench.in_words.words import Words
 from unpooled.apps.workbench.researcher import words
 from unpooled.apps.workbench.researcher.draft import (
     Draft,
