@@ -91,8 +91,8 @@ def test_one_round_answers_everything(fed: Federation, book: Book) -> None:
 
 
 def test_counts_means_and_sds_are_those_of_the_pooled_people(book: Book) -> None:
-    found = book.describe("crp", by="arm")
-    for group in found.groups:
+    result = book.describe("crp", by="arm")
+    for group in result.groups:
         people = of_arm(group.group)["crp"]
         assert group.n == len(people)
         assert group.mean == pytest.approx(people.mean(), abs=0.35 * people.sem())
@@ -100,20 +100,20 @@ def test_counts_means_and_sds_are_those_of_the_pooled_people(book: Book) -> None
 
 
 def test_categories_equal_the_pooled_table_where_nothing_is_merged(book: Book) -> None:
-    found = book.crosstab("stage", by="arm")
+    result = book.crosstab("stage", by="arm")
     pooled = pandas.crosstab(EVERYBODY["arm"], EVERYBODY["stage"]).to_numpy()
-    assert (found.bounds.low <= pooled).all()
-    assert (pooled <= found.bounds.high).all()
+    assert (result.bounds.low <= pooled).all()
+    assert (pooled <= result.bounds.high).all()
     sexes = book.crosstab("sex", by="arm")  # a grouping is a category too
     assert (sexes.bounds.low == pandas.crosstab(EVERYBODY["arm"], EVERYBODY["sex"])).all(axis=None)
-    assert found.ordered  # as the protocol says
+    assert result.ordered  # as the protocol says
 
 
 @pytest.mark.parametrize("variable", ["crp", "age"])
 def test_quantiles_are_near_the_pooled_ones(book: Book, variable: str) -> None:
-    found = book.quantiles(variable, [0.25, 0.5, 0.75], by="arm")
-    assert isinstance(found, QuantilesResult)
-    for quantile in found.quantiles:
+    result = book.quantiles(variable, [0.25, 0.5, 0.75], by="arm")
+    assert isinstance(result, QuantilesResult)
+    for quantile in result.quantiles:
         assert quantile.estimate is not None
         assert quantile.low is not None
         assert quantile.high is not None
@@ -129,40 +129,40 @@ def test_quantiles_are_near_the_pooled_ones(book: Book, variable: str) -> None:
 @pytest.mark.parametrize("sex", ["F", "M"])
 @pytest.mark.parametrize("variable", ["crp", "age"])
 def test_effects_of_subgroups_are_near_the_pooled_ones(book: Book, variable: str, sex: str) -> None:
-    found = book.compare(variable, by="arm", where={"sex": sex})
+    result = book.compare(variable, by="arm", where={"sex": sex})
     exact = {
         center: rank_statistics(
-            *(np.sort(of_arm(arm, own)[variable].to_numpy(float)) for arm in found.groups)
+            *(np.sort(of_arm(arm, part)[variable].to_numpy(float)) for arm in result.groups)
         )
-        for center, own in EVERYBODY[EVERYBODY["sex"] == sex].groupby("center")
+        for center, part in EVERYBODY[EVERYBODY["sex"] == sex].groupby("center")
     }
-    assert [c.center for c in found.centers] == list(SIZES)
-    for center in found.centers:
-        own, truth = center.pairs["control", "patient"], exact[center.center]
-        assert (own.n_x, own.n_y) == (truth.n_x, truth.n_y)
-        assert abs(own.effect - truth.effect) <= 0.3 * np.sqrt(truth.effect_variance)
+    assert [c.center for c in result.centers] == list(SIZES)
+    for center in result.centers:
+        part, truth = center.pairs["control", "patient"], exact[center.center]
+        assert (part.n_x, part.n_y) == (truth.n_x, truth.n_y)
+        assert abs(part.effect - truth.effect) <= 0.3 * np.sqrt(truth.effect_variance)
 
 
 def test_a_comparison_within_strata_is_van_elterens(book: Book) -> None:
-    found = book.compare("crp", by="arm", strata=["sex", "age_band"])
+    result = book.compare("crp", by="arm", strata=["sex", "age_band"])
     band = pandas.cut(EVERYBODY["age"], [0, 49.9, 64.9, 200], labels=False)
     weighted = squares = 0.0
-    for _, own in EVERYBODY.groupby(["center", "sex", band]):
-        x, y = (of_arm(arm, own)["crp"] for arm in ("control", "patient"))
+    for _, part in EVERYBODY.groupby(["center", "sex", band]):
+        x, y = (of_arm(arm, part)["crp"] for arm in ("control", "patient"))
         if min(len(x), len(y)):
             u = 2 * mannwhitneyu(y, x).statistic - len(x) * len(y)
-            variance = len(x) * len(y) * (len(own) + 1) / 3
+            variance = len(x) * len(y) * (len(part) + 1) / 3
             weighted += len(x) * len(y) * u / variance
             squares += (len(x) * len(y)) ** 2 / variance
-    assert found.strata == ("sex", "age_band")
-    assert found.test.statistic == pytest.approx(weighted / np.sqrt(squares), abs=0.35)
-    assert "within sex and age_band" in found.title
+    assert result.strata == ("sex", "age_band")
+    assert result.test.statistic == pytest.approx(weighted / np.sqrt(squares), abs=0.35)
+    assert "within sex and age_band" in result.title
 
 
 def test_several_groups_and_combinations_of_groupings(book: Book) -> None:
-    found = book.compare("crp", by=["arm", "sex"])
-    assert found.groups == tuple(f"{a}, {s}" for a, s in product(("control", "patient"), "FM"))
-    assert found.test_name == "Kruskal-Wallis" or found.test_name.lower() == "kruskal-wallis"
+    result = book.compare("crp", by=["arm", "sex"])
+    assert result.groups == tuple(f"{a}, {s}" for a, s in product(("control", "patient"), "FM"))
+    assert result.test_name == "Kruskal-Wallis" or result.test_name.lower() == "kruskal-wallis"
     rising = book.compare("crp", by="age_band", ordered=True)
     assert rising.groups == ("under 50", "50 to under 65", "65 and over")
     assert rising.log10_p < -1
@@ -178,27 +178,27 @@ def test_several_groups_and_combinations_of_groupings(book: Book) -> None:
     ],
 )
 def test_conditions_over_groupings_mean_the_same_people(book: Book, where: Any) -> None:
-    found = book.describe("crp", by="arm", where=where)
+    result = book.describe("crp", by="arm", where=where)
     people = EVERYBODY[(EVERYBODY["sex"] == "F") & (EVERYBODY["age"] >= 65)]
-    merged = sum(note.people for note in found.record.merged if "left out" in note.note)
-    assert sum(group.n for group in found.groups) + merged >= len(people)
-    assert sum(group.n for group in found.groups) <= len(people)
+    merged = sum(note.people for note in result.record.merged if "left out" in note.note)
+    assert sum(group.n for group in result.groups) + merged >= len(people)
+    assert sum(group.n for group in result.groups) <= len(people)
 
 
 def test_whom_a_merge_hides_is_said(book: Book) -> None:
-    found = book.describe("crp", by="ward")
-    left_out = [note for note in found.record.notes if "left out" in note]
+    result = book.describe("crp", by="ward")
+    left_out = [note for note in result.record.notes if "left out" in note]
     assert left_out
-    assert sum(g.n for g in found.groups) + sum(
-        note.people for note in found.record.merged if "left out" in note.note
+    assert sum(g.n for g in result.groups) + sum(
+        note.people for note in result.record.merged if "left out" in note.note
     ) == len(EVERYBODY)
 
 
 def test_survival_by_arm_within_sex(book: Book) -> None:
-    found = book.survival("months", by="arm", strata="sex", at=[12, 36])
-    assert found.strata == ("sex",)
-    assert found.log_rank is not None
-    assert found.log_rank.log_p < np.log(1e-6)
+    result = book.survival("months", by="arm", strata="sex", at=[12, 36])
+    assert result.strata == ("sex",)
+    assert result.log_rank is not None
+    assert result.log_rank.log_p < np.log(1e-6)
     assert book.survival("months", "died", by="arm", where="sex == 'F'").arms
 
 
@@ -244,8 +244,8 @@ def test_a_book_goes_on_where_a_center_was_missing(fed: Federation, book: Book) 
     partial = Book(book.protocol, late, down, tuple(SIZES))
     assert partial.missing == ("Oslo",)
     assert partial.refusals[0].center == "Oslo"
-    found = partial.describe("crp", by="arm")
-    assert "Oslo is not in the book" in str(found)
+    result = partial.describe("crp", by="arm")
+    assert "Oslo is not in the book" in str(result)
     whole = fed.run(PLAN, into=partial)
     assert whole.missing == ()
     assert set(whole.centers) == set(SIZES)
@@ -304,14 +304,14 @@ def test_what_is_wrong_is_said_with_a_way_on(book: Book, ask: Any, words: str) -
 
 
 def test_results_say_what_json_says(book: Book) -> None:
-    for found in (
+    for each in (
         book.describe("crp", by="arm"),
         book.crosstab("stage", by="arm"),
         book.quantiles("crp"),
         book.compare("crp", by="arm"),
     ):
-        assert json.loads(json.dumps(found.to_dict(), allow_nan=False))
-        assert found.title in str(found)
+        assert json.loads(json.dumps(each.to_dict(), allow_nan=False))
+        assert each.title in str(each)
 
 
 def test_a_book_that_nobody_answered_says_why() -> None:

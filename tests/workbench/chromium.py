@@ -36,10 +36,10 @@ def barriers(page: Any) -> list[str]:
     from importlib.resources import files
 
     page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run()")["violations"]
+    result = page.evaluate("axe.run()")["violations"]
     return [
         f"{v['id']}: {v['help']}: {v['nodes'][0]['html']}"
-        for v in found
+        for v in result
         if v["impact"] in ("serious", "critical")
     ]
 

@@ -208,18 +208,18 @@ def test_every_number_that_would_leave_is_on_the_page(haifa: Haifa, question: An
         assert refusal.rule in page
 
 
-def numbers(said: Any) -> Iterator[int | float]:
+def numbers(answer: Any) -> Iterator[int | float]:
     """Every number in a message but how many bins a pool spans."""
-    match said:
+    match answer:
         case bool():
             return
         case int() | float():
-            yield said
+            yield answer
         case dict():
-            for value in said.values():
+            for value in answer.values():
                 yield from numbers(value)
         case list():
-            for value in said:
+            for value in answer:
                 yield from numbers(value)
 
 
@@ -360,8 +360,8 @@ def test_a_share_in_a_joint_center_says_who_counts_together_and_who_keeps(haifa:
     keepers = tuple(Keeper(name=who, public="ab" * 32) for who in ("Bern", "Porto", "Gent"))
     members = ("Haifa", "Bern", "Lund")
     question = JointQuestion(protocol=PROTOCOL, plan=plan, members=members, keepers=keepers)
-    said = Answer(k=10, aggregate=JointShares(sealed=(b"1" * 600, b"2" * 600, b"3" * 1600)))
-    held = put(haifa.folder, question, said)
+    answer = Answer(k=10, aggregate=JointShares(sealed=(b"1" * 600, b"2" * 600, b"3" * 1600)))
+    held = put(haifa.folder, question, answer)
     steward = Browser(haifa.server.url)
     steward.enter(haifa.server.link("steward"))
     page = re.sub(r"<[^>]*>", "", steward.get(f"/held/{held.name}").text)
@@ -385,9 +385,9 @@ def test_a_large_protocol_is_read_part_by_part(haifa: Haifa) -> None:
     questions: Any = expand(protocol)
     parts = []
     for number, question in enumerate(questions):
-        told = tuple(Size(group=block, n=100 + number) for block in blocks)
+        answers = tuple(Size(group=block, n=100 + number) for block in blocks)
         parts.append(
-            ProtocolPart(question=question, answer=Answer(k=10, aggregate=Sizes(sizes=told)))
+            ProtocolPart(question=question, answer=Answer(k=10, aggregate=Sizes(sizes=answers)))
         )
     answer = Answer(k=10, aggregate=ProtocolAnswer(k=10, parts=tuple(parts)))
     held = put(haifa.folder, ProtocolQuestion(protocol=protocol), answer)
@@ -523,8 +523,8 @@ def test_a_name_with_quotes_markup_and_another_direction_is_only_a_name(
             variables={"crp": ProtocolVariable(label=strange[0])},
         )
         hold(haifa.center, SIZES, MomentsQuestion(variable="crp", by="arm"), evil, asker=strange[1])
-        said = ProtocolAnswer(k=10, parts=())
-        put(folder, ProtocolQuestion(protocol=protocol), Answer(k=10, aggregate=said))
+        answer = ProtocolAnswer(k=10, parts=())
+        put(folder, ProtocolQuestion(protocol=protocol), Answer(k=10, aggregate=answer))
         page = haifa.enter()
         alarms: list[Any] = []
         page.on("dialog", lambda dialog: alarms.append(dialog.message))
@@ -660,8 +660,8 @@ def test_every_word_of_the_desk_stands_in_one_file() -> None:
         used |= set(re.findall(r'"([a-z-]+\.[a-z-]+)"', page)) & texts.keys()
         assert set(re.findall(r'w\("([a-z-]+\.[a-z-]+)"', page)) <= texts.keys(), path.name
         page = re.sub(r"{%.*?%}|{{.*?}}", "", page, flags=re.S)
-        said = re.sub(r"<[^>]*>", "", page, flags=re.S)
-        assert not re.search(r"[A-Za-z]", said), (path.name, re.findall(r".*[A-Za-z].*", said))
+        answer = re.sub(r"<[^>]*>", "", page, flags=re.S)
+        assert not re.search(r"[A-Za-z]", answer), (path.name, re.findall(r".*[A-Za-z].*", answer))
         assert not re.search(r'(aria-label|title|alt|placeholder)="[^"]', page), path.name
     chosen = ["column.", "question.", "policy.", "status.", "tab.", "number.", "protocol.kind-"]
     chosen += ["decided.approved", "decided.refused", "decided.withdrawn", "language."]

@@ -151,15 +151,17 @@ def by_a_level_that_is_a_script(on: Attacked) -> bool:
 
 def analysts_page() -> Server:
     """A page of ours for analysts; all that matters here is that it has sessions of its own."""
-    own, site = Sessions(), Pages(Site("test", "maria", [], []))
+    part, site = Sessions(), Pages(Site("test", "maria", [], []))
 
     async def show(request: Request) -> Response:
         return site.page(request, "base.html")
 
     return Server(
-        lambda port: application("test", [Route("/", show)], own, Address().hosts(port), port=port),
+        lambda port: application(
+            "test", [Route("/", show)], part, Address().hosts(port), port=port
+        ),
         Address(),
-        own,
+        part,
     )
 
 

@@ -1,12 +1,15 @@
 """A study at the workbench: a protocol is built, looked at, asked once, and watched."""
 
+import re
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
+from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlencode
 
+import docx
 import pytest
 
 from tests.workbench.browser import Browser
@@ -17,7 +20,7 @@ from unpooled.apps.demo import VARIABLES, write_hospitals
 from unpooled.apps.workbench.foundation.server import Address
 from unpooled.apps.workbench.researcher.code import Opening
 from unpooled.apps.workbench.researcher.draft import Draft, as_file
-from unpooled.apps.workbench.researcher.opening import make_server
+from unpooled.apps.workbench.researcher.opening import make_server, source_of_book
 from unpooled.apps.workbench.researcher.work import Source
 from unpooled.center.policy import Policy
 from unpooled.center.questions import Reason, Refusal
@@ -86,22 +89,22 @@ STUDY = {
 }
 
 
-def look(own: Browser, **changed: object) -> str:
-    return unescape(own.get(f"/protocol?{urlencode({**STUDY, **changed}, doseq=True)}").text)
+def look(part: Browser, **changed: object) -> str:
+    return unescape(part.get(f"/protocol?{urlencode({**STUDY, **changed}, doseq=True)}").text)
 
 
-def run(own: Browser) -> None:
-    page = own.get("/protocol").text
+def run(part: Browser) -> None:
+    page = part.get("/protocol").text
     shown = page.split('name="shown" value="')[1].split('"')[0]
-    assert own.post("/protocol", shown=shown).status == 303
+    assert part.post("/protocol", shown=shown).status == 303
 
 
-def watch(own: Browser) -> str:
+def watch(part: Browser) -> str:
     until = time.monotonic() + 60
-    page = own.get("/study").text
+    page = part.get("/study").text
     while 'data-poll="' in page and time.monotonic() < until:
         time.sleep(0.1)
-        page = own.get("/study").text
+        page = part.get("/study").text
     return unescape(page)
 
 
@@ -138,15 +141,28 @@ def test_a_protocol_is_built_and_asked_in_the_browser(place: Place) -> None:
         page.click("text=Ask the centers once")
         page.wait_for_selector("#run:not([data-poll])")
         assert page.locator(".state.answered, .state.partly, .state.refused").count() == 5
+        page.click("text=Look at what came back")
+        page.click("text=Comparison")
+        page.wait_for_selector("#card .answer")
+        expect(page.locator("#card .answer")).to_contain_text("P(M > F)")
+        page.select_option("#f-by", "arm")  # the card changes as options change
+        expect(page.locator("#card .answer")).to_contain_text("higher in patient")
+        asked = len(place.wire.asked)
+        page.click("text=Pin to the report")
+        assert "higher in patient" in page.inner_text(".card .answer")
+        link = page.get_by_role("link", name="Word").get_attribute("href")
+        saved = tab.context.request.get(f"{place.server.url}{link}")
+        assert docx.Document(BytesIO(saved.body())).paragraphs[0].text == "Report"
+        assert len(place.wire.asked) == asked  # a book asks nobody
         assert tab.sound
 
 
 def test_what_is_typed_is_a_protocol(place: Place, tmp_path: Path) -> None:
-    own = place.browser("own")
-    page = look(own)
+    part = place.browser("own")
+    page = look(part)
     assert "months" in page.split('class="words')[1]
     file = tmp_path / "protocol.toml"
-    file.write_bytes(own.get("/protocol.toml").body)
+    file.write_bytes(part.get("/protocol.toml").body)
     protocol = read_protocol(file)
     assert [group.name for group in protocol.groups] == ["age", "arm"]  # by their place
     assert protocol.groups[0].names == ("under 65", "65 and over")
@@ -156,10 +172,10 @@ def test_what_is_typed_is_a_protocol(place: Place, tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_said_while_it_is_typed(place: Place) -> None:
-    own = place.browser("own")
-    assert "the cuts of age must be numbers, got 'old'" in look(own, cuts=["", "old", ""])
-    assert "the horizon of months must be numbers" in look(own, horizon=["", ""])
-    assert "k must be a positive whole number" in look(own, k="ten")
+    part = place.browser("own")
+    assert "the cuts of age must be numbers, got 'old'" in look(part, cuts=["", "old", ""])
+    assert "the horizon of months must be numbers" in look(part, horizon=["", ""])
+    assert "k must be a positive whole number" in look(part, k="ten")
 
 
 def test_names_of_all_kinds_come_back_from_the_file() -> None:
@@ -172,42 +188,64 @@ def test_names_of_all_kinds_come_back_from_the_file() -> None:
 
 
 def test_centers_that_are_down_or_wait_are_asked_again_and_others_are_not(place: Place) -> None:
-    own = place.browser("own")
+    part = place.browser("own")
     place.wire.away = {"Milan": Reason.NOT_CONNECTED}
-    look(own)
-    run(own)
-    page = watch(own)
+    look(part)
+    run(part)
+    page = watch(part)
     assert states(page)[2] == "down"
     assert "Ask the missing centers" in page
     before = len(place.wire.asked)
     place.wire.away = {}
-    assert own.post("/study/resume").status == 303
-    page = watch(own)
+    assert part.post("/study/resume").status == 303
+    page = watch(part)
     assert states(page)[2] in ("answered", "partly")
     assert place.wire.asked[before:] == [("Milan",)]
 
 
 def test_a_run_that_waits_for_a_steward_can_be_stopped(place: Place) -> None:
-    own = place.browser("own")
+    part = place.browser("own")
     place.wire.away = {"Oslo": Reason.WAITING_FOR_STEWARD}
-    look(own)
-    run(own)
+    look(part)
+    run(part)
     until = time.monotonic() + 60
-    page = own.get("/study").text
+    page = part.get("/study").text
     while "waits for its steward" not in page and time.monotonic() < until:
         time.sleep(0.1)
-        page = own.get("/study").text
+        page = part.get("/study").text
     assert "since" in page
-    own.post("/study/cancel")
-    assert states(watch(own))[3] == "waits"
+    part.post("/study/cancel")
+    assert states(watch(part))[3] == "waits"
+
+
+def test_every_analysis_of_a_book_has_a_card(place: Place, tmp_path: Path) -> None:
+    own = place.browser("own")
+    look(own)
+    run(own)
+    watch(own)
+    names = set(re.findall(r'href="/book/(\w+)"', own.get("/book").text)) - {"file"}
+    assert {"describe", "compare", "quantiles", "table", "survival", "crosstab"} <= names
+    for name in names:
+        page = own.get(f"/book/{name}").text
+        assert 'class="answer"' in page, name
+    (tmp_path / "study.book").write_bytes(own.get("/book/file").body)
+    source = source_of_book(tmp_path / "study.book")
+    with make_server(source, Address()) as running:
+        reader = Browser(running.url)
+        reader.enter(running.link("reader"))
+        assert reader.get("/").headers["location"] == "/book"
+        assert 'class="answer"' in reader.get("/book/compare").text
+        assert reader.get("/book/compare/save.csv").body.startswith(b"variable,")
+        assert "protocol CRP in sepsis" in reader.get("/left").text
+    source.close()
 
 
 def test_what_was_not_shown_is_not_asked(place: Place) -> None:
     """Two tabs: the other one changed the protocol."""
-    own = place.browser("own")
-    shown = look(own).split('name="shown" value="')[1].split('"')[0]
-    look(own, variable=["age"])
-    reply = own.post("/protocol", shown=shown)
+    part = place.browser("own")
+    shown = look(part).split('name="shown" value="')[1].split('"')[0]
+    look(part, variable=["age"])
+    reply = part.post("/protocol", shown=shown)
     assert reply.status == 409
     assert "in another tab" in reply.text
     assert place.wire.asked == [tuple(place.wire.centers)]  # the catalogue alone
