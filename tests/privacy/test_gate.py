@@ -368,8 +368,8 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (SURVIVAL, survival(events=(9,), censored=(11,)), "at least 10"),
     (SURVIVAL, survival(events=None, censored=None), "both statuses must be given"),
     (SURVIVAL, survival(events=(10,), censored=(11,), either=(21,)), "both statuses"),
-    (SURVIVAL, survival(events=(10,), either=(21,), below="censored"), "neither is told"),
-    (SURVIVAL, survival(below="events"), "neither is told"),
+    (SURVIVAL, survival(events=(10,), either=(21,), below="censored"), "neither may be given"),
+    (SURVIVAL, survival(below="events"), "neither may be given"),
     (
         SurvivalQuestion(variable="los", event="died", horizon=9.0, where="los > 1"),
         survival(events=None, censored=(10, 10)),
