@@ -241,7 +241,7 @@ class Book:
         for release in received:
             question = release.question
             if not isinstance(question, ProtocolQuestion) or question.protocol != protocol:
-                raise InputError(f"{release.center} answered another protocol: it stays beside it")
+                raise InputError(f"{release.center} answered another protocol, and stays separate")
             self._joint |= question.joint
             try:
                 page = Page(release.center, release.payload)
@@ -433,7 +433,7 @@ class Book:
         times = [outcome.time for outcome in self.protocol.survival]
         if variable in times:
             raise InputError(
-                f"{variable!r} is the time of an outcome: it is told by status. "
+                f"{variable!r} is the time of an outcome, which has a status. "
                 f"Hint: book.survival({variable!r}, ...)"
             )
         known = [*self.protocol.variables, *(g.name for g in self.protocol.groups), *times]

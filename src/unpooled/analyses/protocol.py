@@ -204,7 +204,7 @@ def _lines(title: str, centers: Sequence[str], columns: Sequence[_Drafted]) -> I
     yield "# docs/protocol.md says what each setting means."
     yield f"title = {_quoted(title)}"
     yield '# purpose = "what it is for, as the stewards will read it"'
-    yield "# k = 10    # at least so many people a number; a center's own K may be higher"
+    yield "# k = 10    # how many people a number describes at least; a center's K may be higher"
     groupings = [column for column in columns if column.is_category and _groups(column)]
     yield ""
     yield "# Groupings, the most important first. People who are alike in all of them are a block;"
@@ -241,7 +241,7 @@ def _variable(column: _Drafted, centers: int) -> Iterator[str]:
         comments.append("its kind differs between centers")
     leave_out = None
     if set(kinds) <= {"date", "other"}:
-        leave_out = "a date cannot be told by itself; make a number of it, such as days"
+        leave_out = "a date is no number and no category; make a number of it, such as days"
     elif column.is_category and not column.levels:
         leave_out = "no value of it is that of K people: a name or a code of each?"
     elif column.is_category and len(column.levels) > _MOST_LEVELS:

@@ -178,7 +178,7 @@ _WHERE = Argument(
     "Which people, such as \"age >= 65 and sex == 'F'\".",
     rule="a condition in text",
 )
-_MAX_BINS = Argument("max_bins", "whole", "At most so many bins.")
+_MAX_BINS = Argument("max_bins", "whole", "The largest number of bins.")
 PEOPLE = (_BY, _GROUPS, _WHERE, _CUTS)
 """Who is analysed, in which groups: arguments of every analysis."""
 

@@ -198,7 +198,7 @@ def ledger_text(
             entry.time,
             _asked_sentence(entry.question),
             payload_sentence(entry.answer.encode())
-            + (f" (beside {stands[entry.number]})" if entry.number in stands else ""),
+            + (f" (together with {stands[entry.number]})" if entry.number in stands else ""),
         ]
         for entry in entries
     ]
