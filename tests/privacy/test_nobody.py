@@ -139,9 +139,9 @@ def test_an_empty_status_under_a_condition_looks_like_a_small_one(
     assert told("time", crp) == "events"
     statuses = Summary._statuses
 
-    def without_the_condition(own: Summary, *asked: Any) -> Any:
+    def without_the_condition(own: Summary, *asked: Any, **named: Any) -> Any:
         bare = msgspec.structs.replace(own.question, where=None)
-        return statuses(replace(own, question=bare), *asked)
+        return statuses(replace(own, question=bare), *asked, **named)
 
     monkeypatch.setattr(Summary, "_statuses", without_the_condition)  # the rule taken out
     assert told("time", crp + 0.1) == "refused"  # the gate has it, too
