@@ -108,19 +108,19 @@ def tables(arm: People, lattice: Lattice, horizon: float, moments: Moments) -> d
     cut = partial(
         status_table, lattice=lattice, k=K, draws=keyed_draws(b"secret", "t"), moments=moments
     )
-    told = {}
+    answer = {}
     for center in np.unique(arm.centers):
-        own = arm.centers == center
-        parts = [np.sort(times[own & events]), np.sort(times[own & ~events])]
+        one = arm.centers == center
+        parts = [np.sort(times[one & events]), np.sort(times[one & ~events])]
         few = [0 < len(part) < K for part in parts]
         if any(few):
             below: Below = "both" if all(few) else "events" if few[0] else "censored"
-            either = cut(np.sort(times[own]))
-            told[int(center)] = ArmTables(K, either=(either,), below=below)
+            either = cut(np.sort(times[one]))
+            answer[int(center)] = ArmTables(K, either=(either,), below=below)
         else:
             events_, censored = ((cut(part),) if len(part) else () for part in parts)
-            told[int(center)] = ArmTables(K, events_, censored)
-    return told
+            answer[int(center)] = ArmTables(K, events_, censored)
+    return answer
 
 
 def run(setting: Setting, seed: int, number: int) -> list[float]:
@@ -129,17 +129,17 @@ def run(setting: Setting, seed: int, number: int) -> list[float]:
     random = np.random.default_rng([seed, crc32(name.encode()), number])
     people = [draw(random, setting, hazard) for hazard in (1.0, setting.ratio)]
     lattice, horizon = agree(people)
-    told = [tables(arm, lattice, horizon, setting.moments) for arm in people]
-    ours = [pseudo_times(arm, lattice) for arm in told]
+    answer = [tables(arm, lattice, horizon, setting.moments) for arm in people]
+    ours = [pseudo_times(arm, lattice) for arm in answer]
     full = [arm.whole() for arm in people]
-    ends = [known_until(arm.values(), lattice) for arm in told]
+    ends = [known_until(arm.values(), lattice) for arm in answer]
     curves = [
         (kaplan_meier(a.until(end)), kaplan_meier(b))
         for a, b, end in zip(ours, full, ends, strict=True)
     ]
     tests = log_rank(ours), log_rank(full)
-    found, pooled = hazard_ratio(ours[0], ours[1]), hazard_ratio(full[0], full[1])
-    assert found is not None
+    result, pooled = hazard_ratio(ours[0], ours[1]), hazard_ratio(full[0], full[1])
+    assert result is not None
     assert pooled is not None
     truth = np.log(setting.ratio)
     return [
@@ -148,8 +148,8 @@ def run(setting: Setting, seed: int, number: int) -> list[float]:
         ),
         tests[0].z - tests[1].z,
         *(test.p_value < 0.05 for test in tests),
-        (found.log - pooled.log) / pooled.error,
-        *(abs(ratio.log - truth) < 1.96 * ratio.error for ratio in (found, pooled)),
+        (result.log - pooled.log) / pooled.error,
+        *(abs(ratio.log - truth) < 1.96 * ratio.error for ratio in (result, pooled)),
         *column_means(
             accuracy(setting, pair, hazard)
             for pair, hazard in zip(curves, (1.0, setting.ratio), strict=True)
@@ -159,8 +159,8 @@ def run(setting: Setting, seed: int, number: int) -> list[float]:
 
 def column_means(rows: Iterator[list[float]]) -> list[float]:
     """The mean of each column, without what is missing."""
-    told = np.array(list(rows))
-    return [float(np.mean(c[~np.isnan(c)])) if not np.isnan(c).all() else np.nan for c in told.T]
+    answer = np.array(list(rows))
+    return [float(np.mean(c[~np.isnan(c)])) if not np.isnan(c).all() else np.nan for c in answer.T]
 
 
 def distances(ours: SurvivalCurve, full: SurvivalCurve, times: FloatArray) -> list[float]:

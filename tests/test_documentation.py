@@ -21,9 +21,9 @@ TEXT = "\n".join(
 def commands(command: Any, name: str = "unpooled") -> list[tuple[str, Any]]:
     if hasattr(command, "commands"):
         return [
-            found
+            each
             for part, child in command.commands.items()
-            for found in commands(child, f"{name} {part}")
+            for each in commands(child, f"{name} {part}")
         ]
     return [(name, command)]
 

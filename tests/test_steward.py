@@ -115,7 +115,7 @@ def test_a_steward_can_change_his_mind(haifa: Center, folder: Path, decision: De
     for question in (QUESTION, OTHER):
         haifa.answer(question)
     assert {held.name for held, _ in decided(folder)} == {mine.name, other.name}
-    assert {said for _, said in decided(folder)} == {decision}
+    assert {each for _, each in decided(folder)} == {decision}
     with pytest.raises(InputError, match="there are 2 decisions, say which"):
         withdraw(folder, None)
     assert withdraw(folder, mine.short) == (mine, decision)

@@ -66,9 +66,9 @@ class People:
                 vector += [self.counts[i][member].ravel(), self.lacking[i][member].ravel()]
                 if part.is_cut:
                     half = self.draws[i] // 2
-                    own = [half, self.draws[i] - half][member] if member < 2 else 0 * half
+                    one = [half, self.draws[i] - half][member] if member < 2 else 0 * half
                     coin = self.coins[i] if member == 0 else 0 * self.coins[i]
-                    draws += [own.ravel(), coin.ravel()]
+                    draws += [one.ravel(), coin.ravel()]
             yield np.concatenate([*vector, *draws])
 
 
@@ -85,9 +85,9 @@ def people(rng: np.random.Generator, plan: JointPlan, members: int, mean: float)
         if rng.random() < 0.5:
             spread[-1], spread[0] = 0, spread[0] + spread[-1]
         all_counts = np.array([[rng.multinomial(n, spread) for n in row] for row in sizes])
-        own = all_counts.reshape(members, *shape)
-        counts.append(own)
-        lacking.append(rng.binomial(own, rng.choice([0.0, 0.02, 0.3, 0.9])))
+        one = all_counts.reshape(members, *shape)
+        counts.append(one)
+        lacking.append(rng.binomial(one, rng.choice([0.0, 0.02, 0.3, 0.9])))
         draws.append(rng.integers(0, DRAW + 1, (2, *shape)).sum(axis=0))
         coins.append(rng.integers(0, 2, shape))
     return People(plan, sizes, counts, lacking, draws, coins)
@@ -105,16 +105,16 @@ def populations(draw: st.DrawFn, k: st.SearchStrategy[int]) -> People:
     return people(rng, plan, draw(st.integers(3, 5)), draw(st.sampled_from([0.5, 3, 12])))
 
 
-def expected(own: People) -> JointNumbers | None:
+def expected(one: People) -> JointNumbers | None:
     """All that is opened, by the rules in the clear."""
-    plan, k = own.plan, own.plan.k
-    sizes = own.sizes.sum(axis=0)
+    plan, k = one.plan, one.plan.k
+    sizes = one.sizes.sum(axis=0)
     if sizes.sum() < 2 * k:
         return None
     ordered = [grouping.rises for grouping in plan.groupings]
     rows = joint_blocks(sizes, [len(names) for names in plan.names], ordered, 2 * k, plan.others)
     parts = tuple(
-        _part(own, part, rows, i, [int(sizes[r].sum()) for r in rows])
+        _part(one, part, rows, i, [int(sizes[r].sum()) for r in rows])
         for i, part in enumerate(plan.parts)
     )
     return JointNumbers(
@@ -125,15 +125,15 @@ def expected(own: People) -> JointNumbers | None:
 
 
 def _part(
-    own: People, part: Part, rows: Sequence[IntArray], i: int, n: Sequence[int]
+    here: People, part: Part, rows: Sequence[IntArray], i: int, n: Sequence[int]
 ) -> PartNumbers:
-    k = own.plan.k
+    k = here.plan.k
     least = 2 * k if isinstance(part, JointNumber) else k
     missing: list[int] = []
     blocks: list[IntArray | None] = []
     for block, people_of_block in zip(rows, n, strict=True):
-        counts = own.counts[i].sum(axis=0)[block].sum(axis=0)
-        lacking = own.lacking[i].sum(axis=0)[block].sum(axis=0)
+        counts = here.counts[i].sum(axis=0)[block].sum(axis=0)
+        lacking = here.lacking[i].sum(axis=0)[block].sum(axis=0)
         m = int(lacking.sum())
         if m < k:
             missing, blocks = [*missing, 0], [*blocks, counts]
@@ -141,7 +141,7 @@ def _part(
             missing, blocks = [*missing, m], [*blocks, counts - lacking]
         else:
             missing, blocks = [*missing, 0], [*blocks, None]
-    secrets = [(own.draws[i][block[0]], own.coins[i][block[0]]) for block in rows]
+    secrets = [(here.draws[i][block[0]], here.coins[i][block[0]]) for block in rows]
     others = any(block is not None and block[..., -1].any() for block in blocks)
     each: list[dict[str, Any]] = [
         _block(part, counts, secret, k, others=others)

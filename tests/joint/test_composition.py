@@ -103,15 +103,15 @@ def test_a_bit_for_each_level_would_find_the_small_ones(monkeypatch: pytest.Monk
     counts = np.array([[[[14, 3, 0]]], [[[0, 2, 1]]], [[[0, 0, 0]]]])
     sizes = counts.sum(axis=(2, 3))  # member × block × table × level
     none = np.zeros_like(counts[0])
-    own = People(plan, sizes, [counts], [np.zeros_like(counts)], [none], [none])
-    numbers, opened = numbers_alone(own), Opened()
+    part = People(plan, sizes, [counts], [np.zeros_like(counts)], [none], [none])
+    numbers, opened = numbers_alone(part), Opened()
     assert numbers is not None
     levels = numbers.parts[0].levels[0]
     assert levels is not None
     assert levels.cells == ((0, 1, 2),)  # 14, 5 and 1: all three are told together
-    numbers_alone(own, opened)
+    numbers_alone(part, opened)
     sorted_counts = [
-        replace(own, counts=[some], sizes=some.sum(axis=(2, 3)))
+        replace(part, counts=[some], sizes=some.sum(axis=(2, 3)))
         for some in (counts, counts[..., [1, 0, 2]])
     ]
     seen = []

@@ -38,23 +38,23 @@ K = st.integers(3, 20)
 
 @settings(max_examples=12, deadline=None)
 @given(populations(K))
-def test_shares_give_what_the_rule_gives_on_pooled_rows(own: People) -> None:
-    assert numbers_alone(own) == expected(own)
+def test_shares_give_what_the_rule_gives_on_pooled_rows(part: People) -> None:
+    assert numbers_alone(part) == expected(part)
 
 
 @settings(max_examples=12, deadline=None)
 @given(populations(K))
-def test_somebody_with_the_release_alone_can_say_what_was_opened(own: People) -> None:
+def test_somebody_with_the_release_alone_can_say_what_was_opened(part: People) -> None:
     opened = Opened()
-    numbers = numbers_alone(own, opened)
-    assert opened.numbers == list(simulated(own.plan, numbers))
+    numbers = numbers_alone(part, opened)
+    assert opened.numbers == list(simulated(part.plan, numbers))
 
 
 def test_means_are_told_where_no_person_stands_out() -> None:
     plan = JointPlan(k=5, groupings=(), parts=(CRP,))
     rng = np.random.default_rng(1)
-    own = people(rng, plan, 3, 1.0)
-    counts = np.zeros_like(own.counts[0])
+    part = people(rng, plan, 3, 1.0)
+    counts = np.zeros_like(part.counts[0])
     counts[:, 0, 0, 3:20] = 1
     outcomes = []
     for far, heaps in ((0, 0), (1, 0), (0, 1)):
@@ -81,11 +81,11 @@ def test_means_are_told_where_no_person_stands_out() -> None:
 
 def test_three_keepers_in_processes_of_their_own_open_the_same() -> None:
     plan = JointPlan(k=5, groupings=(ARM,), parts=(CRP, STAGE, SITE, MONTHS))
-    own = people(np.random.default_rng(5), plan, 4, 12.0)
+    part = people(np.random.default_rng(5), plan, 4, 12.0)
     opened = Opened()
-    alone = numbers_alone(own, opened)
-    outputs = [output(process) for process in [start(each) for each in keeper_inputs(own)]]
-    assert alone == expected(own)
+    alone = numbers_alone(part, opened)
+    outputs = [output(process) for process in [start(each) for each in keeper_inputs(part)]]
+    assert alone == expected(part)
     assert alone is not None
     for each in outputs:
         assert each.problem is None
@@ -141,7 +141,7 @@ def simulated(plan: JointPlan, numbers: JointNumbers | None) -> Iterator[int]:
         ]
         yield from _joined(cells, used[at], ordered=grouping.rises)
         nodes = [
-            n[np.isin(fine[n, at], c)] for n, own in zip(nodes, cells, strict=True) for c in own
+            n[np.isin(fine[n, at], c)] for n, each in zip(nodes, cells, strict=True) for c in each
         ]
     yield from numbers.people
     for part, opened in zip(plan.parts, numbers.parts, strict=True):
@@ -167,10 +167,10 @@ def _joined(cells: Sequence[Sequence[Any]], levels: int, *, ordered: bool) -> It
         return
     if ordered:
         for level in range(levels - 1):
-            yield from (int(any(cell[-1] == level for cell in own)) for own in cells)
+            yield from (int(any(cell[-1] == level for cell in part)) for part in cells)
         return
     for level in reversed(range(levels)):
-        yield from (int((level,) in own) for own in cells)
+        yield from (int((level,) in part) for part in cells)
 
 
 def _present(missing: Sequence[int], some: Sequence[object]) -> Iterator[int]:
@@ -252,11 +252,11 @@ def _tables(some: Sequence[JointCells], points: int, k: int) -> Iterator[int]:
         levels = [
             [
                 side
-                for (left, right, low, high), e in zip(level, own, strict=True)
+                for (left, right, low, high), e in zip(level, part, strict=True)
                 if e is not None
                 for side in ((left, e[0], low, e[1]), (e[0], right, e[1], high))
             ]
-            for level, own in zip(levels, edges, strict=True)
+            for level, part in zip(levels, edges, strict=True)
         ]
 
 

@@ -193,12 +193,12 @@ def test_a_policy_shares_nothing_or_everything() -> None:
 def test_no_value_beyond_the_limits_of_a_protocol_makes_a_center_say_so() -> None:
     frames = hospitals(11, 0, 6)
     far = {**frames, "small 2": frames["small 2"].with_columns(crp=pl.lit(500.0))}
-    said = []
+    answer = []
     for some in (frames, far):
         with federation(some) as fed:
-            said.append(ask(fed))
-    assert said[0].members == said[1].members == tuple(frames)
-    assert said[0].refusals == said[1].refusals == ()
+            answer.append(ask(fed))
+    assert answer[0].members == answer[1].members == tuple(frames)
+    assert answer[0].refusals == answer[1].refusals == ()
 
 
 def test_a_center_that_lacks_a_variable_is_left_out_and_the_others_go_on() -> None:

@@ -80,8 +80,10 @@ def test_the_power_of_table_is_how_often_compare_rejects(effect: float, tmp_path
     result = make_plan(Plan((100,) * 5, (20,) * 5, effect), 200, 1, 1, tmp_path)
     (planned,) = (row for row in result.powers if row["method"] == "table")
     rejected = [compared(run, effect) < 0.05 for run in range(30)]
-    found = share(np.array(rejected, dtype=np.float64))
-    assert abs(planned["power"] - found.value) < 3.5 * math.hypot(planned["error"], found.error)
+    computed = share(np.array(rejected, dtype=np.float64))
+    assert abs(planned["power"] - computed.value) < 3.5 * math.hypot(
+        planned["error"], computed.error
+    )
 
 
 def compared(seed: int, effect: float) -> float:
@@ -111,13 +113,13 @@ def test_centers_too_small_for_powers_are_no_use_to_the_likelihood(tmp_path: Pat
     few, enough = (
         make_plan(Plan(n, n, 0.0, p=(0.5,)), 20, 1, 1, tmp_path) for n in ((45, 40), (46, 40))
     )
-    told = [
+    answer = [
         {row["method"]: row["standard_error"] for row in result.precisions}
         for result in (few, enough)
     ]
-    assert told[0]["yj-likelihood"] is None
-    assert told[0]["yj-table"] is not None
-    assert told[1]["yj-likelihood"] is not None
+    assert answer[0]["yj-likelihood"] is None
+    assert answer[0]["yj-table"] is not None
+    assert answer[1]["yj-likelihood"] is not None
     assert "2 of 2 centers with fewer than 46 people" in str(few)
     assert few.to_dict()["refusals"] == list(few.plan.refusals())
 
@@ -129,9 +131,9 @@ def test_the_command_prints_json_and_draws(tmp_path: Path) -> None:
         COMMAND, [*options, "--chart", str(chart), "--family", "gamma:shape=9"]
     )
     assert done.exit_code == 0, done.output
-    told = json.loads(done.output)
-    assert told["plan"]["family"] == {"name": "gamma", "shape": 9.0, "scale": 1.0}
-    assert len(told["powers"]) == 6
+    answer = json.loads(done.output)
+    assert answer["plan"]["family"] == {"name": "gamma", "shape": 9.0, "scale": 1.0}
+    assert len(answer["powers"]) == 6
     assert chart.read_text(encoding="utf-8").startswith("<svg")
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.workbench.browser import Browser
-from tests.workbench.chromium import Tab, chromium
+from tests.workbench.chromium import Tab, barriers, chromium
 from tests.workbench.held import (
     QUESTIONS,
     decide_now,
@@ -20,9 +20,9 @@ from tests.workbench.held import (
     write_center,
 )
 from unpooled.apps.workbench.desk import desk_server
-from unpooled.apps.workbench.desk.words import read_texts
 from unpooled.apps.workbench.foundation import sessions
 from unpooled.apps.workbench.foundation.server import Address, Server
+from unpooled.apps.workbench.in_words.words import read_texts
 from unpooled.center import Center
 from unpooled.center.questions import (
     Answer,
@@ -54,7 +54,8 @@ from unpooled.center.reviewers import make_reviewer, with_reviewer
 from unpooled.center.steward import HeldPayload, decide, decided, pending, read_reviews
 
 SIZES = SizesQuestion(variable="crp", by="arm")
-TEMPLATES = Path(__file__).parents[2] / "src/unpooled/apps/workbench/desk/templates"
+WORKBENCH = Path(__file__).parents[2] / "src/unpooled/apps/workbench"
+TEMPLATES = WORKBENCH / "desk/templates"
 
 
 class Haifa:
@@ -207,18 +208,18 @@ def test_every_number_that_would_leave_is_on_the_page(haifa: Haifa, question: An
         assert refusal.rule in page
 
 
-def numbers(said: Any) -> Iterator[int | float]:
+def numbers(answer: Any) -> Iterator[int | float]:
     """Every number in a message but how many bins a pool spans."""
-    match said:
+    match answer:
         case bool():
             return
         case int() | float():
-            yield said
+            yield answer
         case dict():
-            for value in said.values():
+            for value in answer.values():
                 yield from numbers(value)
         case list():
-            for value in said:
+            for value in answer:
                 yield from numbers(value)
 
 
@@ -359,8 +360,8 @@ def test_a_share_in_a_joint_center_says_who_counts_together_and_who_keeps(haifa:
     keepers = tuple(Keeper(name=who, public="ab" * 32) for who in ("Bern", "Porto", "Gent"))
     members = ("Haifa", "Bern", "Lund")
     question = JointQuestion(protocol=PROTOCOL, plan=plan, members=members, keepers=keepers)
-    said = Answer(k=10, aggregate=JointShares(sealed=(b"1" * 600, b"2" * 600, b"3" * 1600)))
-    held = put(haifa.folder, question, said)
+    answer = Answer(k=10, aggregate=JointShares(sealed=(b"1" * 600, b"2" * 600, b"3" * 1600)))
+    held = put(haifa.folder, question, answer)
     steward = Browser(haifa.server.url)
     steward.enter(haifa.server.link("steward"))
     page = re.sub(r"<[^>]*>", "", steward.get(f"/held/{held.name}").text)
@@ -384,9 +385,9 @@ def test_a_large_protocol_is_read_part_by_part(haifa: Haifa) -> None:
     questions: Any = expand(protocol)
     parts = []
     for number, question in enumerate(questions):
-        told = tuple(Size(group=block, n=100 + number) for block in blocks)
+        answers = tuple(Size(group=block, n=100 + number) for block in blocks)
         parts.append(
-            ProtocolPart(question=question, answer=Answer(k=10, aggregate=Sizes(sizes=told)))
+            ProtocolPart(question=question, answer=Answer(k=10, aggregate=Sizes(sizes=answers)))
         )
     answer = Answer(k=10, aggregate=ProtocolAnswer(k=10, parts=tuple(parts)))
     held = put(haifa.folder, ProtocolQuestion(protocol=protocol), answer)
@@ -402,6 +403,23 @@ def test_a_large_protocol_is_read_part_by_part(haifa: Haifa) -> None:
     assert "Approve" not in last  # the decision is on the page of the whole
     assert steward.get(f"/held/{held.name}/part/122").status == 404
     assert steward.get(f"/held/{held.name}/bytes").text == held.answer
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_barrier(haifa: Haifa, scheme: str) -> None:
+    decide_now(haifa.center, haifa.folder, "approved", SIZES)
+    study, lattice = haifa.held(
+        ProtocolQuestion(protocol=PROTOCOL), LatticeQuestion(variable="crp", by="arm")
+    )
+    page = haifa.enter(color_scheme=scheme)
+    waiting = [f"/held/{held.name}" for held in (lattice, study)]
+    for path in ("/", *waiting, "/decided", "/ledger", "/ledger/1", "/check", "/policy"):
+        page.goto(f"{haifa.server.url}{path}")
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert barriers(page) == [], path
+    page.evaluate("document.querySelector('main').append(document.createElement('button'))")
+    assert "button-name" in barriers(page)[0]
 
 
 @pytest.mark.browser
@@ -505,8 +523,8 @@ def test_a_name_with_quotes_markup_and_another_direction_is_only_a_name(
             variables={"crp": ProtocolVariable(label=strange[0])},
         )
         hold(haifa.center, SIZES, MomentsQuestion(variable="crp", by="arm"), evil, asker=strange[1])
-        said = ProtocolAnswer(k=10, parts=())
-        put(folder, ProtocolQuestion(protocol=protocol), Answer(k=10, aggregate=said))
+        answer = ProtocolAnswer(k=10, parts=())
+        put(folder, ProtocolQuestion(protocol=protocol), Answer(k=10, aggregate=answer))
         page = haifa.enter()
         alarms: list[Any] = []
         page.on("dialog", lambda dialog: alarms.append(dialog.message))
@@ -635,14 +653,15 @@ def test_a_center_that_asks_nobody_says_so(tmp_path: Path) -> None:
 def test_every_word_of_the_desk_stands_in_one_file() -> None:
     """A template has no words of its own, and no words are there that nobody says."""
     texts, used = read_texts("en"), set()
-    source = "".join(path.read_text() for path in TEMPLATES.parent.glob("*.py"))
+    modules = [path for some in ("desk", "in_words") for path in (WORKBENCH / some).glob("*.py")]
+    source = "".join(path.read_text() for path in modules)
     for path in TEMPLATES.glob("*.html"):
         page = path.read_text()
         used |= set(re.findall(r'"([a-z-]+\.[a-z-]+)"', page)) & texts.keys()
         assert set(re.findall(r'w\("([a-z-]+\.[a-z-]+)"', page)) <= texts.keys(), path.name
         page = re.sub(r"{%.*?%}|{{.*?}}", "", page, flags=re.S)
-        said = re.sub(r"<[^>]*>", "", page, flags=re.S)
-        assert not re.search(r"[A-Za-z]", said), (path.name, re.findall(r".*[A-Za-z].*", said))
+        answer = re.sub(r"<[^>]*>", "", page, flags=re.S)
+        assert not re.search(r"[A-Za-z]", answer), (path.name, re.findall(r".*[A-Za-z].*", answer))
         assert not re.search(r'(aria-label|title|alt|placeholder)="[^"]', page), path.name
     chosen = ["column.", "question.", "policy.", "status.", "tab.", "number.", "protocol.kind-"]
     chosen += ["decided.approved", "decided.refused", "decided.withdrawn", "language."]

@@ -140,15 +140,15 @@ def test_the_code_of_a_card_says_the_same(
     """On centers that were asked nothing before, as a reader has them."""
     source = open_files(hospitals)
     with make_server(source, Address()) as running:
-        own = Browser(running.url)
-        own.enter(running.link("own"))
+        one = Browser(running.url)
+        one.enter(running.link("own"))
         asked = {
             "variable": "crp",
             "by": "arm",
             "where": "sex == 'F'",
             "groups": "patient, control",
         }
-        _, card = follow(own, "/ask/compare", **asked)
+        _, card = follow(one, "/ask/compare", **asked)
     source.close()
     python, command = (part.split("</pre>")[0] for part in card.split('tabindex="0">')[-2:])
     estimate = re.findall(r"= (\d\.\d+)", card.split('<p class="answer">')[1])[0]
@@ -180,16 +180,33 @@ def test_the_catalogue_says_who_lacks_what(hospitals: dict[str, Path], tmp_path:
     odd.write_text("crp,weight\n" + "low,70\n" * 30)
     source = open_files({**hospitals, "Odd": odd})
     with make_server(source, Address()) as running:
-        own = Browser(running.url)
-        own.enter(running.link("own"))
-        page = " ".join(unescape(own.get("/").text).split())
+        part = Browser(running.url)
+        part.enter(running.link("own"))
+        page = " ".join(unescape(part.get("/").text).split())
         assert "5 of 6 <br>not at <bdi>Odd</bdi>: has no such variable, or does not allow" in page
         assert "<bdi>Odd</bdi>: has text, others float" in page
         assert 'data-words="weight' in page
-        found = own.get("/?search=weig").text
-        assert 'data-words="weight' in found
-        assert 'data-words="crp' not in found
+        result = part.get("/?search=weig").text
+        assert 'data-words="weight' in result
+        assert 'data-words="crp' not in result
     source.close()
+
+
+def test_a_plan_is_what_the_command_says(researcher: Browser) -> None:
+    reply = researcher.post("/plan", sizes="60 40", effect="0.5", sims="20", chart="/tmp/x.svg")
+    assert reply.status == 303
+    until = time.monotonic() + 120
+    page = researcher.get("/plan").text
+    while "data-poll" in page and time.monotonic() < until:
+        time.sleep(0.2)
+        page = researcher.get("/plan").text
+    assert "unpooled plan --sizes=60,40 --effect=0.5" in page
+    assert "x.svg" not in page  # nothing of a form names a file
+    assert "power" in page.split('class="answer-text"')[1]
+    researcher.post("/plan", sizes="none", effect="0.5")
+    while "data-poll" in (page := researcher.get("/plan").text) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert 'class="error"' in page
 
 
 def test_two_users_never_see_each_other(server: Server) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
 from unpooled.analyses.ask_protocol import ProtocolReplies, ask_protocol
+from unpooled.analyses.book import Book
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.crosstab import run_crosstab
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.groups import run_comparison
 from unpooled.analyses.parallel import run_distribution
-from unpooled.analyses.protocol import draft_protocol
+from unpooled.analyses.protocol import ProtocolLike, draft_protocol, read_protocol
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.request import Request, check_codebook_name, stop_at_missing
 from unpooled.analyses.specification import (
@@ -220,11 +221,27 @@ class Federation:
         """All that has left the centers so far."""
         return Releases(tuple(self._coordinator.received))
 
-    def _ask_protocol(self, conversation: Conversation, protocol: Protocol) -> ProtocolReplies:
+    @property
+    def codebook(self) -> Codebook:
+        """What is public about the variables, as it was declared."""
+        return dict(self._variables)
+
+    def ask_protocol(
+        self, protocol: ProtocolLike, centers: Sequence[str] | None = None
+    ) -> ProtocolReplies:
+        """What these centers, or all, say to a protocol, part by part."""
+        return self._ask_protocol(self._coordinator.converse(), read_protocol(protocol), centers)
+
+    def _ask_protocol(
+        self,
+        conversation: Conversation,
+        protocol: Protocol,
+        centers: Sequence[str] | None = None,
+    ) -> ProtocolReplies:
         """What all centers say to a protocol, and the joint center, where there is one."""
         if self._keepers is None:
-            return ask_protocol(conversation, protocol)
-        return ask_with_joint(conversation, protocol, self._keepers, self._variables)
+            return ask_protocol(conversation, protocol, centers)
+        return ask_with_joint(conversation, protocol, self._keepers, self._variables, centers)
 
     def catalogue(self) -> CatalogueResult:
         """Which variables there are, of which kind, and at which centers."""
@@ -493,6 +510,32 @@ class Federation:
         asked = OutcomeRequest.of(request, event, event_is, horizon, entry, at or ())
         result = run_survival(conversation, asked, self._declared(time))
         return replace(result, record=self._record(conversation))
+
+    def run(self, protocol: ProtocolLike, *, into: Book | None = None) -> Book:
+        """Ask a study's protocol, in one round; the book answers every analysis of it.
+
+        Parameters
+        ----------
+        protocol
+            A protocol, its file, or its tables as plain values (`read_protocol`).
+        into
+            An earlier book of the same protocol: only the centers that it lacks are asked.
+        """
+        plan = read_protocol(protocol)
+        if into is not None and into.protocol != plan:
+            raise InputError(
+                f"into is the book of another protocol, {into.protocol.title!r}: a protocol that "
+                "was changed is a new one. Hint: run it without into"
+            )
+        centers = self.centers
+        if into is not None:
+            counted = {*into.centers, *into.members}
+            centers = tuple(center for center in centers if center not in counted)
+            if not centers:
+                return into
+        replies = self._ask_protocol(self._coordinator.converse(), plan, centers)
+        book = Book.of(replies)
+        return book if into is None else into.merged_with(book)
 
     def draft_protocol(self, title: str = "A study") -> str:
         """The text of a protocol file to begin with, of what the centers say of their columns."""

@@ -40,6 +40,59 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
+class Ungrouped:
+    """People who belong to no group of an analysis: they have another level of it, or none."""
+
+    center: str
+    people: int
+    groupings: tuple[str, ...]
+
+    @property
+    def note(self) -> str:
+        """What a result says of it."""
+        return (
+            f"{self.center}: {people_text(self.people)} with another level of "
+            f"{' or '.join(self.groupings)}, or without one, left out"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FewCells:
+    """People of a book whose tables have so few cells that they were completed."""
+
+    center: str
+    people: int
+
+    @property
+    def note(self) -> str:
+        """What a result says of it."""
+        return (
+            f"{self.center}: {people_text(self.people)} in blocks of one or two cells, placed by "
+            "their mean and SD and the distribution of everybody"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """People of a book whose mean or SD was withheld and is estimated."""
+
+    center: str
+    people: int
+
+    @property
+    def note(self) -> str:
+        """What a result says of it."""
+        return (
+            f"{self.center}: the mean or SD of {people_text(self.people)} was withheld, since one "
+            "person or few values decide it, and is estimated from their cells"
+        )
+
+
+Note = Merged | Ungrouped | FewCells | Estimated
+"""What a result from a book says of its people."""
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """The circumstances of a result."""
 
@@ -49,7 +102,7 @@ class Record:
     seed: int | None = None
     policy: Policy | None = None  # of centers in this process; others tell only their K
     nearest: tuple[Nearest, ...] = ()  # whom a condition leaves out, and who are counted
-    merged: tuple[Merged, ...] = ()  # of a book: whom an analysis leaves out
+    merged: tuple[Note, ...] = ()  # of a book: whom an analysis leaves out
     without: tuple[str, ...] = ()  # of a book: centers that have not answered
 
     @property

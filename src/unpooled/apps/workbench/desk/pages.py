@@ -16,16 +16,16 @@ from starlette.routing import Route
 
 from unpooled.apps.workbench.desk.before import Difference, Earlier, LedgerReader, Record
 from unpooled.apps.workbench.desk.folder import CenterFolder
-from unpooled.apps.workbench.desk.question import (
+from unpooled.apps.workbench.desk.release import Key, Leaving, leaving, shut_out_in_words
+from unpooled.apps.workbench.foundation.page import Pages, Site, Tab, form, go
+from unpooled.apps.workbench.in_words.question import (
     in_words,
     protocol_in_words,
     protocol_of,
     read_question,
     variables_of,
 )
-from unpooled.apps.workbench.desk.release import Key, Leaving, leaving, shut_out_in_words
-from unpooled.apps.workbench.desk.words import Words, name, names
-from unpooled.apps.workbench.foundation.page import Pages, Site, Tab, form, go
+from unpooled.apps.workbench.in_words.words import Words, name, names
 from unpooled.center.ledger import Entry, verify
 from unpooled.center.questions import JointQuestion, decode_answer
 from unpooled.center.reviewers import Reviewer, unlock_reviewer
@@ -491,7 +491,7 @@ class Desk:
                 key,
                 variable.unit or "–",
                 "–" if variable.resolution is None else f"{variable.resolution:g}",
-                _between(variable.lower, variable.upper),
+                self._between(variable.lower, variable.upper),
                 ", ".join(map(str, variable.missing)) or "–",
             )
             for key, variable in center.variables.items()
@@ -505,16 +505,17 @@ class Desk:
             declared=declared,
         )
 
+    def _between(self, low: float | None, high: float | None) -> str:
+        limits = {"low": f"{low:g}" if low is not None else "", "high": f"{high or 0:g}"}
+        if low is None and high is None:
+            return "–"
+        key = "from" if high is None else "to" if low is None else "between"
+        return str(self.words(f"policy.{key}", **limits))
+
 
 def _readable(moment: str) -> str:
     """A time in UTC, without the letters that programs need."""
     return f"{moment[:10]} {moment[11:16]} UTC"
-
-
-def _between(low: float | None, high: float | None) -> str:
-    if low is None and high is None:
-        return "–"
-    return " – ".join("" if limit is None else f"{limit:g}" for limit in (low, high))
 
 
 def _setting(key: str, value: object, words: Words) -> Markup:

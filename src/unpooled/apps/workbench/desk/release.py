@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 from markupsafe import Markup
 
-from unpooled.apps.workbench.desk.question import in_words
-from unpooled.apps.workbench.desk.words import Words, name, names
+from unpooled.apps.workbench.in_words.question import in_words
+from unpooled.apps.workbench.in_words.words import Words, name, names
 from unpooled.center.questions import (
     EVERYBODY,
     Answer,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from unpooled.apps.workbench.desk.words import Words, name, names
+from unpooled.apps.workbench.in_words.words import Words, name, names
 from unpooled.center.questions import (
     CatalogueQuestion,
     CohortQuestion,
