@@ -913,9 +913,9 @@ def read_out(shape: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
     answers: dict[Any, Any] = ANSWERS
     monkeypatch.setitem(answers, MomentsQuestion, Readings)
     monkeypatch.setattr(gates, "decode_answer", msgspec.json.Decoder(Read).decode)
-    said: Any = Read(k=10, aggregate=Readings(readings=(Reading(group="B", n=60, deaths=shape),)))
+    answer: Any = Read(k=10, aggregate=Readings(readings=(Reading(group="B", n=60, deaths=shape),)))
     door = gate(ARMS)
-    return bool(door.release(TOTALS, said, asked(door, TOTALS, ARMS)).payload)
+    return bool(door.release(TOTALS, answer, asked(door, TOTALS, ARMS)).payload)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=repr)
