@@ -125,7 +125,7 @@ class CenterJoin(Aggregate, frozen=True, tag="join", tag_field="say"):
             if len(group.spans) != len(group.counts):
                 raise GateError("each pool must have one count")
             if 0 in group.counts[1:-1]:
-                raise GateError("empty bins inside must not be told apart")
+                raise GateError("empty bins inside must not be separated")
         return numbers_in(self.lower, self.splits, self.upper)
 
     def sentence(self) -> str:
