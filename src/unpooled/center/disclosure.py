@@ -139,7 +139,8 @@ class Told:
         if len(self.elements) >= MOST:
             raise TooClose(partial(joint._nearest, label))
         prefixes, fewest = _Prefixes(joint.elements, len(joint.count)), frozenset[int]()
-        if not joint._unknown(joint.elements, label, numbers).any():
+        last = prefixes[len(joint.elements)]
+        if not joint._unknown(joint.elements, last, label, numbers).any():
             return self
         for order in joint._orders(new):
             try:
@@ -165,8 +166,10 @@ class Told:
     def follows(self, part: Places) -> bool:
         """Whether a set is a combination of what was told."""
         joint, label = self._split(part)
+        before = _Prefixes(joint.elements, len(joint.count))[len(joint.elements)]
+        together = (label > 0).astype(np.int64)
         return not joint._unknown(
-            joint.elements, (label > 0).astype(np.int64), np.ones(1, dtype=np.int64)
+            joint.elements, before, together, np.ones(1, dtype=np.int64)
         ).any()
 
     # --- the rule ---------------------------------------------------------------------------
@@ -195,7 +198,7 @@ class Told:
         loose = self._loose(before, label, numbers, most)
         if loose:
             once = np.ones(len(numbers), dtype=np.int64)
-            follow = loose - _parts(self._unknown(kept, label, once, loose))
+            follow = loose - _parts(self._unknown(kept, before, label, once, loose))
             label = _without(label, [part for part in follow if numbers[part - 1] == 1])
             loose = self._loose(before, label, numbers, most, follow)
         if loose:
@@ -204,23 +207,25 @@ class Told:
             raise TooClose(lacking=loose)
         loose = self._loose_sums(before, label, numbers, most)
         if loose:
-            label = _without(label, loose - _parts(self._unknown(kept, label, numbers, loose)))
+            label = _without(
+                label, loose - _parts(self._unknown(kept, before, label, numbers, loose))
+            )
             loose = self._loose_sums(before, label, numbers, most)
-        if loose and self._sums_follow_together(kept, label, numbers):
+        if loose and self._sums_follow_together(kept, before, label, numbers):
             loose = self._loose_sums(before, label, numbers, most, outside=False)
         if loose:
             raise TooClose(lacking=loose)
         return label
 
     def _sums_follow_together(
-        self, kept: Sequence[Element], label: IntArray, numbers: IntArray
+        self, kept: Sequence[Element], before: "_Prefix", label: IntArray, numbers: IntArray
     ) -> bool:
         """Whether all parts tell sums, and those of all together follow."""
         each = numbers[sorted(part - 1 for part in _parts(label))]
         together = (label > 0).astype(np.int64)
         return (
             bool(each.min() > 1)
-            and not self._unknown(kept, together, each.max(keepdims=True)).any()
+            and not self._unknown(kept, before, together, each.max(keepdims=True)).any()
         )
 
     def _loose(
@@ -254,7 +259,7 @@ class Told:
         if loose and kept:
             clusters = tie.clusters(sorted(loose), size)
             once = np.ones(size, dtype=np.int64)
-            apart = _parts(self._unknown(kept, clusters[label], once))
+            apart = _parts(self._unknown(kept, before, clusters[label], once))
             loose = frozenset(part for part in loose if clusters[part] in apart)
         return loose
 
@@ -348,30 +353,44 @@ class Told:
         different, inverse = np.unique(keys, return_inverse=True)
         if numbers == 1:
             return np.zeros(len(different), dtype=np.int64)
-        least = self.others if self.others >= _CROWD else 0  # who has no number may be one
         both, people = _summed(inverse * (_CROWDS + 1) + self.crowd[atoms], self.count[atoms])
         group, crowd = both // (_CROWDS + 1), both % (_CROWDS + 1)
-        people = np.where(people >= _CROWD, np.maximum(people, least), least)[crowd > 0]
-        group = group[crowd > 0]
+        group, people = self._with_unnumbered(group, crowd, people, numbers - 1)
         order = np.lexsort((-people, group))
         group, people = group[order], people[order]
         first = np.searchsorted(group, np.arange(len(different)))
         top = np.arange(len(group)) - first[group] < numbers - 1
-        total = np.bincount(group[top], people[top], len(different)).astype(np.int64)
-        there = np.bincount(group[top], minlength=len(different))
-        return np.asarray(total + (numbers - 1 - there) * least)
+        return np.bincount(group[top], people[top], len(different)).astype(np.int64)
+
+    def _with_unnumbered(
+        self, group: IntArray, crowd: IntArray, people: IntArray, most: int
+    ) -> tuple[IntArray, IntArray]:
+        """Crowds, with as many more as there may be among those whose value has no number."""
+        numbered = (crowd > 0) & (people >= _CROWD)
+        groups, sizes = [group[numbered]], [people[numbered]]
+        left = np.where(crowd == 0, people, 0)
+        for _ in range(most if self.others >= _CROWD else 0):
+            one = np.minimum(left, self.others)
+            groups.append(group[one >= _CROWD])
+            sizes.append(one[one >= _CROWD])
+            left = left - one
+        return np.concatenate(groups), np.concatenate(sizes)
 
     # --- what follows -----------------------------------------------------------------------
 
     def _unknown(
         self,
         kept: Sequence[Element],
+        before: "_Prefix",
         label: IntArray,
         numbers: IntArray,
         among: frozenset[int] | None = None,
     ) -> IntArray:
-        """A disclosure without those of these parts that follow from earlier ones."""
-        doubtful = np.unique(label[label > 0])
+        """A disclosure without those of these parts that follow from earlier ones.
+
+        None does that has somebody whom no earlier disclosure tells apart from somebody outside.
+        """
+        doubtful = before.whole(label)
         if among is not None:
             doubtful = doubtful[np.isin(doubtful, list(among))]
         if len(doubtful) > _DENSE or not kept:
@@ -534,6 +553,14 @@ class _Prefix:
     fresh: BoolArray
     sums: IntArray
     without_sums: BoolArray
+
+    def whole(self, label: IntArray) -> IntArray:
+        """The parts, ascending, that have each run with all its people or with none of them."""
+        size = int(label.max(initial=0)) + 1
+        key = np.unique(self.run * size + label)
+        run, part = key // size, key % size
+        shared = np.bincount(run, minlength=self.runs)[run] > 1
+        return np.setdiff1d(part[part > 0], part[shared])
 
     @classmethod
     def empty(cls, atoms: int) -> "_Prefix":
