@@ -58,6 +58,7 @@ from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, Places
 
 MOST = 150  # disclosures in a list; bounds time and memory
 _DENSE = 400  # parts that are solved for; with more, nothing is said to follow
+_ROUNDS = 8  # of ties between clusters
 _EXACT = 1e-6  # how close a combination must come to a part, person by person
 _SEARCH = 10**7  # steps to find an order, or which earlier answer stands against one
 _EVERY = 2**20  # sums, more than anybody tells
@@ -257,11 +258,57 @@ class Told:
             if not loose:
                 break
         if loose and kept:
+            self._tie_most_alike(tie, before, label, numbers, most, some)
+            loose = tie.loose(some, with_outside=True)
+        if loose and kept:
             clusters = tie.clusters(sorted(loose), size)
             once = np.ones(size, dtype=np.int64)
             apart = _parts(self._unknown(kept, before, clusters[label], once))
             loose = frozenset(part for part in loose if clusters[part] in apart)
         return loose
+
+    def _tie_most_alike(
+        self,
+        tie: "_Ties",
+        before: "_Prefix",
+        label: IntArray,
+        numbers: IntArray,
+        most: int,
+        some: IntArray,
+    ) -> None:
+        """Tie each part to the one of another cluster with which it shares most runs."""
+        if len(some) > _DENSE:
+            return
+        shared = self._shared(before, label, len(numbers) + 1)
+        for _ in range(_ROUNDS):
+            clusters = tie.clusters(some.tolist(), len(numbers) + 1)
+            others = np.where(clusters[:, None] == clusters, 0, shared)
+            partner = np.where(others.max(axis=1) >= self.k, others.argmax(axis=1), 0)
+            linked = some[partner[some] > 0]
+            enough = self._pairs(before, label, numbers, most, partner) >= self.k
+            ties = linked[enough[linked]].tolist()
+            for part in ties:
+                tie.join(part, int(partner[part]))
+            for part in set(linked.tolist()) - set(ties):
+                shared[part, partner[part]] = 0
+            if not len(linked):
+                return
+
+    def _shared(self, before: "_Prefix", label: IntArray, size: int) -> IntArray:
+        """How many pairs of people of two parts no earlier disclosure tells apart, at most."""
+        inside = ~before.fresh & (label > 0)
+        key, people = _summed(before.run[inside] * size + label[inside], self.count[inside])
+        run, part = key // size, key % size
+        found = np.zeros((size, size), dtype=np.int64)
+        for apart in range(1, len(key)):
+            same = run[apart:] == run[:-apart]
+            if not same.any():
+                break
+            one, other = part[apart:][same], part[:-apart][same]
+            pairs = np.minimum(people[apart:][same], people[:-apart][same])
+            np.add.at(found, (one, other), pairs)
+            np.add.at(found, (other, one), pairs)
+        return found
 
     def _pairs(
         self,

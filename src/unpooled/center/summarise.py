@@ -88,7 +88,7 @@ from unpooled.maths.tables.binning import Rule, buffer, coarsen, cut, place_boun
 from unpooled.maths.tables.chain import join, join_again
 
 _COARSER = (1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # times K people a cell
-_TIMES = 24  # that blocks say less, until they are told one after the other
+_TIMES = 10  # that blocks say less, until they are told one after the other
 _LATER, _AT_LEAST = 3.0, 5  # of a table that is not the first; and so many cells
 _JOINING = 3  # cells that a table has at least once an outer one joined its neighbour
 _MANY = 5  # K people: of 50, 41 are even by chance in three of a million columns
