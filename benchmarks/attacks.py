@@ -100,9 +100,9 @@ def _block_reduced(fpylll: Any, rows: Whole) -> Whole:
     basis = fpylll.IntegerMatrix.from_matrix(rows[:, :-size].tolist())
     fpylll.LLL.reduction(basis)
     fpylll.BKZ.reduction(basis, fpylll.BKZ.Param(block_size=min(BLOCK, size)))
-    found = np.array([[int(entry) for entry in row] for row in basis], dtype=object)
+    result = np.array([[int(entry) for entry in row] for row in basis], dtype=object)
     each = np.abs(rows[:, :size]).max(axis=0) // np.abs(rows[:, -size:]).max(axis=0)
-    return np.concatenate((found, found[:, :size] // each), axis=1)
+    return np.concatenate((result, result[:, :size] // each), axis=1)
 
 
 def attacks(runs: int, reduce: Reduce) -> Iterator[tuple[str, int, Callable[[Random], Score]]]:
@@ -142,8 +142,8 @@ def attacks(runs: int, reduce: Reduce) -> Iterator[tuple[str, int, Callable[[Ran
 
 def sequence_attack(random: Random) -> Score:
     """Whether some number about one or two people follows from six to eight answers."""
-    told, _ = asked(random)
-    return Score(int(bool(claims(told, SMALL_K))), 1, 1)
+    answer, _ = asked(random)
+    return Score(int(bool(claims(answer, SMALL_K))), 1, 1)
 
 
 # --- what one person's odd questions leave to others -------------------------------------------
@@ -189,9 +189,9 @@ def honest_questions() -> Iterator[AboutPeople]:
 
 def answered_in_full(center: Center, question: AboutPeople) -> bool:
     """Whether every group that was asked for is answered."""
-    said = ask(center, question)
-    told = said.get("groups") or said.get("moments") or ()
-    return len(told) == len(question.groups or ("all",))
+    aggregate = ask(center, question)
+    answer = aggregate.get("groups") or aggregate.get("moments") or ()
+    return len(answer) == len(question.groups or ("all",))
 
 
 def availability(seed: int, odd: tuple[str, ...]) -> tuple[int, int]:
@@ -200,8 +200,8 @@ def availability(seed: int, odd: tuple[str, ...]) -> tuple[int, int]:
     for variable in VARIABLES:
         for where in odd:
             ask(center, SizesQuestion(variable=variable, where=where))
-    told = [answered_in_full(center, question) for question in honest_questions()]
-    return sum(told), len(told)
+    answer = [answered_in_full(center, question) for question in honest_questions()]
+    return sum(answer), len(answer)
 
 
 def main(runs: int) -> None:
@@ -211,16 +211,16 @@ def main(runs: int) -> None:
     print(LINE.format("attack", "runs", "right/claimed", "to find", "s"))
     for name, times, attack in attacks(runs, reduce):
         began = time.perf_counter()
-        found = total(attack(np.random.default_rng(seed)) for seed in range(times))
+        result = total(attack(np.random.default_rng(seed)) for seed in range(times))
         seconds = f"{time.perf_counter() - began:.0f}"
-        shown = f"{found.right}/{found.claimed}"
-        print(LINE.format(name, times, shown, found.tried, seconds), flush=True)
+        shown = f"{result.right}/{result.claimed}"
+        print(LINE.format(name, times, shown, result.tried, seconds), flush=True)
     for people in (30, 120):
         off = [copy_attack(np.random.default_rng(seed), people) for seed in range(runs)]
         print(f"a copy without one value, {people} people: off by {np.median(off):.2g} SD")
     for name, odd in (("nobody else", ()), ("one `age > 31`", ODD[:1]), ("eight odd ones", ODD)):
-        told, of = np.sum([availability(seed, odd) for seed in range(3)], axis=0)
-        print(f"honest questions answered in full after {name} per variable: {told} of {of}")
+        answer, of = np.sum([availability(seed, odd) for seed in range(3)], axis=0)
+        print(f"honest questions answered in full after {name} per variable: {answer} of {of}")
 
 
 if __name__ == "__main__":

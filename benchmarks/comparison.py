@@ -113,7 +113,9 @@ def _parallel(people: list[Groups], ranks: list[RankStatistics]) -> None:
     lattice = public_lattice(scale=1.0)
     groups = zip(*people, strict=True)
     draws = keyed_draws(b"secret", "v")
-    tables = [[lattice_table(own, lattice, K, draws, "tails") for own in group] for group in groups]
+    tables = [
+        [lattice_table(part, lattice, K, draws, "tails") for part in group] for group in groups
+    ]
     for group in tables:
         smooth(group, lattice)
     x, y = (place(group, lattice) for group in tables)

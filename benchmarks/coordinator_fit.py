@@ -76,19 +76,21 @@ def simulate(setting: Setting, seed: int, run: int) -> FloatArray:
     people = np.concatenate(centers)
     exact = fit_points(people, np.ones(len(people))).quantile(P)
     try:
-        found = fit_cells(tables, lattice, setting.search).fit.quantile(P)
+        result = fit_cells(tables, lattice, setting.search).fit.quantile(P)
     except ValueError:  # refused
-        found = np.full(len(P), np.nan)
-    return np.array([found, exact, truth])
+        result = np.full(len(P), np.nan)
+    return np.array([result, exact, truth])
 
 
 def work(setting: Setting, seed: int, runs: int) -> str:
     """One line of the table."""
-    found, exact, truth = np.array([simulate(setting, seed, i) for i in range(runs)]).swapaxes(0, 1)
-    off = (found - exact) / np.nanstd(exact - truth, axis=0)
+    result, exact, truth = np.array([simulate(setting, seed, i) for i in range(runs)]).swapaxes(
+        0, 1
+    )
+    off = (result - exact) / np.nanstd(exact - truth, axis=0)
     bias, spread = np.nanmean(off, axis=0), np.nanstd(off, axis=0)
     columns = [" ".join(f"{v:+.2f}" for v in bias), " ".join(f"{v:.2f}" for v in spread)]
-    columns.append(f"{np.isnan(found).all(axis=1).mean():.0%}")
+    columns.append(f"{np.isnan(result).all(axis=1).mean():.0%}")
     centers = str(len(setting.sizes)) if sum(setting.sizes) == 1500 else str(setting.sizes)
     limit = "" if setting.declared else ", no limit"
     label = f"{setting.family}{limit} | {centers} | {setting.moments} | yj-{setting.search}"

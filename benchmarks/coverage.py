@@ -68,7 +68,7 @@ class Tally:
             self.held += interval.low <= truth <= interval.high
 
     @property
-    def told(self) -> int:
+    def intervals(self) -> int:
         """How many intervals there were."""
         return len(self.estimates)
 
@@ -77,12 +77,16 @@ class Tally:
         return float((np.mean(self.estimates) - truth) / np.std(self.estimates))
 
     def __str__(self) -> str:
-        return f"{self.held / self.told:.3f} of {self.told}" if self.told else "none told"
+        return (
+            f"{self.held / self.intervals:.3f} of {self.intervals}"
+            if self.intervals
+            else "none told"
+        )
 
     @property
     def within(self) -> bool:
         """Whether the share that held the truth lies in the band."""
-        return not self.told or BAND[0] <= self.held / self.told <= BAND[1]
+        return not self.intervals or BAND[0] <= self.held / self.intervals <= BAND[1]
 
 
 def tally(name: str, centers: int, moved: float, runs: int) -> tuple[Tally, Tally]:
@@ -101,11 +105,11 @@ def tally(name: str, centers: int, moved: float, runs: int) -> tuple[Tally, Tall
 
 
 def _shift(federated: Federated) -> Interval | None:
-    found = federated.alike()
-    if not found.keeps_shifts:
+    result = federated.alike()
+    if not result.keeps_shifts:
         return None
     try:
-        return shift(federated.table.edges, *found.counts)
+        return shift(federated.table.edges, *result.counts)
     except ValueError:
         return None
 
@@ -118,9 +122,9 @@ def lines(runs: int) -> Iterator[str]:
             for moved in SHIFTS:
                 effects, shifts = tally(name, centers, moved, runs)
                 verdict = "ok" if effects.within and shifts.within else "outside .93-.97"
-                bias = f"{shifts.bias(moved):+.2f}" if shifts.told else ""
-                told = f"{effects!s:<16} {shifts!s:<16} {bias:>6}"
-                yield f"{name:<10} {centers:>7} {moved:>6}  {told}  {verdict}"
+                bias = f"{shifts.bias(moved):+.2f}" if shifts.intervals else ""
+                answer = f"{effects!s:<16} {shifts!s:<16} {bias:>6}"
+                yield f"{name:<10} {centers:>7} {moved:>6}  {answer}  {verdict}"
 
 
 if __name__ == "__main__":

@@ -54,23 +54,25 @@ def _draw(setting: Setting, random: np.random.Generator) -> dict[str, list[Float
         sizes = [size] * setting.groups
         if setting.uneven:
             sizes[-1] = size // 5
-        own = [
+        part = [
             random.normal(at + shift, 1, n) for shift, n in zip(setting.shifts, sizes, strict=True)
         ]
-        people[f"c{number}"] = [np.round(values * 2) / 2 for values in own] if setting.ties else own
+        people[f"c{number}"] = (
+            [np.round(values * 2) / 2 for values in part] if setting.ties else part
+        )
     return people
 
 
 def _pooled(people: dict[str, list[FloatArray]]) -> tuple[float, float]:
     """Kruskal-Wallis and, as Kendall's test, Jonckheere-Terpstra on everybody together."""
-    groups = [np.concatenate(own) for own in zip(*people.values(), strict=True)]
-    place = np.repeat(np.arange(len(groups)), [len(own) for own in groups])
+    groups = [np.concatenate(part) for part in zip(*people.values(), strict=True)]
+    place = np.repeat(np.arange(len(groups)), [len(part) for part in groups])
     trend = stats.kendalltau(place, np.concatenate(groups), method="asymptotic")
     return float(stats.kruskal(*groups).pvalue), float(trend.pvalue)
 
 
 def _frame(groups: list[FloatArray]) -> pl.DataFrame:
-    labels = [f"g{i}" for i, own in enumerate(groups) for _ in own]
+    labels = [f"g{i}" for i, part in enumerate(groups) for _ in part]
     return pl.DataFrame({"v": np.concatenate(groups), "g": labels})
 
 
@@ -81,7 +83,7 @@ def rejected(setting: Setting, runs: int, seed: int) -> tuple[Counter[str], Coun
     groups = [f"g{i}" for i in range(setting.groups)]
     for run in range(runs):
         people = _draw(setting, np.random.default_rng([seed, setting.groups, setting.centers, run]))
-        frames = {name: _frame(own) for name, own in people.items()}
+        frames = {name: _frame(part) for name, part in people.items()}
         pooled = _pooled(people)
         with Federation.local(frames, seed=run) as fed:
             for ordered, count in ((False, differ), (True, trend)):
@@ -108,8 +110,8 @@ def lines(runs: int, seed: int) -> Iterator[str]:
         f"{m:>10}" for m in METHODS
     )
     for setting in settings():
-        for name, found in zip(("differ", "trend"), rejected(setting, runs, seed), strict=True):
-            yield f"{setting} {name:<8}" + "".join(f"{found[m] / runs:10.3f}" for m in METHODS)
+        for name, each in zip(("differ", "trend"), rejected(setting, runs, seed), strict=True):
+            yield f"{setting} {name:<8}" + "".join(f"{each[m] / runs:10.3f}" for m in METHODS)
 
 
 if __name__ == "__main__":

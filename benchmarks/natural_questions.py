@@ -72,7 +72,7 @@ def hospital(number: int, size: int, seed: int = 1) -> pl.DataFrame:
         "crp": np.round(random.lognormal(0.8 + 0.3 * ill, 0.9, size), 2).tolist(),
     }
     return pl.DataFrame(
-        {name: _without(own, name, number, random) for name, own in columns.items()}
+        {name: _without(part, name, number, random) for name, part in columns.items()}
     )
 
 
@@ -127,7 +127,9 @@ class Asked:
             more["by"] = self.by
             more["groups"] = LEVELS.get(self.by)
         call: Callable[..., Any] = getattr(fed, self.what)
-        return call(self.variable, **{name: own for name, own in more.items() if own is not None})
+        return call(
+            self.variable, **{name: part for name, part in more.items() if part is not None}
+        )
 
 
 def questions() -> tuple[Asked, ...]:
@@ -233,11 +235,11 @@ def _print_table(answers: Mapping[Asked, Mapping[str, Fared]], k: int) -> None:
 
 
 def _print_totals(k: int, name: str, answers: Mapping[Asked, Mapping[str, Fared]]) -> None:
-    every = [own for by_hospital in answers.values() for own in by_hospital.values()]
-    how = Counter(own.how for own in every)
-    untouched = sum(all(f.how == "F" for f in own.values()) for own in answers.values())
-    close = sum(bool(TOO_CLOSE & set(own.reasons)) for own in every)
-    reasons = Counter(reason for own in every for reason in own.reasons)
+    every = [part for by_hospital in answers.values() for part in by_hospital.values()]
+    how = Counter(part.how for part in every)
+    untouched = sum(all(f.how == "F" for f in part.values()) for part in answers.values())
+    close = sum(bool(TOO_CLOSE & set(part.reasons)) for part in every)
+    reasons = Counter(reason for part in every for reason in part.reasons)
     why = ", ".join(f"{reason} {times}" for reason, times in reasons.most_common())
     counts = f"{how['F']:>5} {how['P']:>5} {how['X']:>5} {untouched:>10} {close:>10}"
     print(f"{k:>3} {name:<10} {counts}  {why}")
@@ -252,8 +254,8 @@ def main() -> None:
     print(f"Of {answers} answers ({len(questions())} questions, {len(HOSPITALS)} hospitals):\n")
     heads = f"{'F':>5} {'P':>5} {'X':>5} {'F of all 4':>10} {'too close':>10}"
     print(f"{'K':>3} {'order':<10} {heads}  reasons")
-    for (k, name), own in days.items():
-        _print_totals(k, name, own)
+    for (k, name), part in days.items():
+        _print_totals(k, name, part)
 
 
 if __name__ == "__main__":

@@ -67,8 +67,8 @@ def round_trips() -> Iterator[Row]:
         with _bare(network, size) as bare:
             ratio = side_by_side(lambda: link.ask(question, CENTERS), bare, ROUNDS)
         link.close()
-    told = f"a question to {len(CENTERS)} centers, {size} bytes / a bare round of the engine"
-    yield Row("network", told, ratio, 1.5)
+    answer = f"a question to {len(CENTERS)} centers, {size} bytes / a bare round of the engine"
+    yield Row("network", answer, ratio, 1.5)
 
 
 @contextmanager

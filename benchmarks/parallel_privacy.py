@@ -99,11 +99,11 @@ def main(runs: int, seed: int) -> None:
         sd = float(sample.std())
         for n in SIZES:
             for moments in TOLD:
-                found = [
+                result = [
                     one(name, n, moments, np.random.default_rng([seed, n, run]))
                     for run in range(runs)
                 ]
-                ours, paper, top, off = (np.array(part) for part in zip(*found, strict=True))
+                ours, paper, top, off = (np.array(part) for part in zip(*result, strict=True))
                 best, theirs = (np.median(part, axis=0).min() / sd for part in (ours, paper))
                 print(
                     f"{name:<10}{n:>5}  {moments:<6} {best:>9.4f} {theirs:>9.4f} "

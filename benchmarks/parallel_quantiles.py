@@ -28,13 +28,13 @@ from unpooled_study.simulation import simulate
 
 def work(setting: ParallelQuantiles, seed: int, runs: int) -> str:
     """One line of the table."""
-    found = QuantileSummary.of(setting, simulate(setting, seed, 0, runs))
+    result = QuantileSummary.of(setting, simulate(setting, seed, 0, runs))
     label = f"{setting.family:<22} {setting.where:<16}{setting.k:>3} {setting.moments:<6}"
     gridded = setting.family in GRIDDED
-    first, second = (found.hits, found.full_hits) if gridded else (found.ratio, found.error)
+    first, second = (result.hits, result.full_hits) if gridded else (result.ratio, result.error)
     parts = [" ".join(f"{value:.{3 if gridded else 2}f}" for value in c) for c in (first, second)]
-    cover = " ".join(f"{value:.3f}" for value in found.coverage)
-    length, noted = (" ".join(f"{v:.2f}" for v in c) for c in (found.length, found.noted))
+    cover = " ".join(f"{value:.3f}" for value in result.coverage)
+    length, noted = (" ".join(f"{v:.2f}" for v in c) for c in (result.length, result.noted))
     return f"{label}| {parts[0]} | {parts[1]} | {cover} | {length} | {noted}"
 
 

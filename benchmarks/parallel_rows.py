@@ -59,9 +59,9 @@ def answer(path: Path, ram_mb: int | None) -> bytes:
     center = Center("Haifa", open_source(path, scratch), Policy(ad_hoc="free"), key, None, ledger)
     payload = center.answer(encode(LatticeQuestion(variable="v"))).payload
     center.close()
-    said = decode_answer(payload)
-    if said.aggregate is None:
-        raise RuntimeError(f"the center refused: {said.refusals}")
+    aggregate = decode_answer(payload)
+    if aggregate.aggregate is None:
+        raise RuntimeError(f"the center refused: {aggregate.refusals}")
     return payload
 
 
@@ -75,7 +75,7 @@ def _measured(
     work: Callable[[Path, int | None], bytes],
     path: Path,
     ram_mb: int | None,
-    told: "multiprocessing.Queue[Measured]",
+    answers: "multiprocessing.Queue[Measured]",
 ) -> None:
     import duckdb
 
@@ -95,11 +95,11 @@ def _measured(
     watching = threading.Thread(target=watch)
     watching.start()
     start = perf_counter()
-    said = work(path, ram_mb)
+    aggregate = work(path, ram_mb)
     seconds = perf_counter() - start
     done.set()
     watching.join()
-    told.put((seconds, (most - before) / 1e6, sha256(said).hexdigest()))
+    answers.put((seconds, (most - before) / 1e6, sha256(aggregate).hexdigest()))
 
 
 def measured(
@@ -107,13 +107,13 @@ def measured(
 ) -> Measured:
     """Seconds, megabytes and what was said, in a process of its own."""
     context = multiprocessing.get_context("spawn")
-    told: multiprocessing.Queue[Measured] = context.Queue()
-    process = context.Process(target=_measured, args=(work, path, ram_mb, told))
+    answers: multiprocessing.Queue[Measured] = context.Queue()
+    process = context.Process(target=_measured, args=(work, path, ram_mb, answers))
     process.start()
     process.join()
     if process.exitcode:
         raise RuntimeError("there was no answer: was the memory too little?")
-    return told.get(timeout=5)
+    return answers.get(timeout=5)
 
 
 def main(rows: int, ram_mb: int) -> None:

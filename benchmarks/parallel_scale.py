@@ -38,8 +38,8 @@ class Told:
             draws = keyed_draws(random.bytes(32), "v")
             table = cell_table(lattice_table(values, lattice, 10, draws, "tails"))
             tables = (GroupTable(group="all", table=table),)
-            said = LatticeTables(scale=2.0, lower=0.0, moments="tails", groups=tables)
-            self._payloads[f"{center:04d}"] = encode(Answer(k=10, aggregate=said))
+            answer = LatticeTables(scale=2.0, lower=0.0, moments="tails", groups=tables)
+            self._payloads[f"{center:04d}"] = encode(Answer(k=10, aggregate=answer))
 
     @property
     def centers(self) -> tuple[str, ...]:
@@ -75,12 +75,12 @@ def measure(centers: int) -> tuple[int, int, float]:
 def main(sizes: list[int]) -> None:
     """Print a line for each number of centers, and the exponents between them."""
     print("centers  rounds       bytes  coordinator, s")
-    found = []
+    result = []
     for centers in sizes:
         rounds, size, seconds = measure(centers)
-        found.append((centers, size, seconds))
+        result.append((centers, size, seconds))
         print(f"{centers:>7}{rounds:>8}{size:>12}{seconds:>16.4f}", flush=True)
-    for (n, size, seconds), (more, larger, longer) in pairwise(found):
+    for (n, size, seconds), (more, larger, longer) in pairwise(result):
         grown = log(more / n)
         print(
             f"{n} to {more}: bytes grow with exponent {log(larger / size) / grown:.2f}, "

@@ -16,12 +16,12 @@ from unpooled_study.simulation import simulate
 
 def work(setting: ParallelTests, seed: int, runs: int) -> str:
     """A line of the table."""
-    found = TestSummary.of(simulate(setting, seed, 0, runs))
+    result = TestSummary.of(simulate(setting, seed, 0, runs))
     band = 1.96 * (0.05 * 0.95 / runs) ** 0.5
-    level = "-" if setting.delta else f"{found.level:.3f} (.05 ± {band:.3f})"
+    level = "-" if setting.delta else f"{result.level:.3f} (.05 ± {band:.3f})"
     return (
         f"{setting.family:<8} {setting.moments:<6} {setting.k:>3} {setting.delta:>7} "
-        f"{found.sd_log_p:>8.4f} {level:>18} {found.effect:>9.4f} {found.shift:>9.4f}"
+        f"{result.sd_log_p:>8.4f} {level:>18} {result.effect:>9.4f} {result.shift:>9.4f}"
     )
 
 

@@ -84,19 +84,21 @@ class Told:
     @classmethod
     def of(cls, people: People, *, rounded: bool) -> "Told":
         """Told exactly, or rounded."""
-        moments = [(MeanSD.of(own[0]), MeanSD.of(own[-1])) for own in people]
-        ranks = [rank_statistics(own[0], own[-1]) for own in people]
-        groups = [_of_groups(own, rounded=rounded) for own in people]
+        moments = [(MeanSD.of(part[0]), MeanSD.of(part[-1])) for part in people]
+        ranks = [rank_statistics(part[0], part[-1]) for part in people]
+        groups = [_of_groups(part, rounded=rounded) for part in people]
         if rounded:
             moments = [(round_mean_sd(x), round_mean_sd(y)) for x, y in moments]
-            ranks = [round_ranks(own) for own in ranks]
+            ranks = [round_ranks(part) for part in ranks]
         return cls(moments, ranks, groups)
 
 
-def _of_groups(own: Sequence[FloatArray], *, rounded: bool) -> GroupRankStatistics:
-    sizes, tied = np.array([float(len(group)) for group in own]), tied_people(own)
+def _of_groups(part: Sequence[FloatArray], *, rounded: bool) -> GroupRankStatistics:
+    sizes, tied = np.array([float(len(group)) for group in part]), tied_people(part)
     spread, trend = rank_variance(tied), trend_variance(sizes, tied)
-    pairs = {(i, j): rank_statistics(own[i], own[j]) for i, j in combinations(range(len(own)), 2)}
+    pairs = {
+        (i, j): rank_statistics(part[i], part[j]) for i, j in combinations(range(len(part)), 2)
+    }
     if rounded:
         pairs = {place: round_ranks(pair) for place, pair in pairs.items()}
         spread, trend = (round_variance(v, int(sizes.sum())) for v in (spread, trend))
@@ -109,20 +111,20 @@ def _z(test: TestResult) -> float:
     return -float(ndtri_exp(min(test.log_p - np.log(2), -1e-9)))
 
 
-def _results(told: Told) -> Iterator[tuple[str, float, float]]:
+def _results(answer: Told) -> Iterator[tuple[str, float, float]]:
     """Each analysis: its name, its result, and the standard error of that."""
-    yield "sum, z", sum_test(told.ranks, "two-sided").statistic, 1.0
-    yield "weighted, z", weighted_test(told.ranks, "two-sided").statistic, 1.0
-    yield "fisher, z", _z(fisher_test(told.ranks, "two-sided")), 1.0
-    effect = overall_effect(told.ranks)
+    yield "sum, z", sum_test(answer.ranks, "two-sided").statistic, 1.0
+    yield "weighted, z", weighted_test(answer.ranks, "two-sided").statistic, 1.0
+    yield "fisher, z", _z(fisher_test(answer.ranks, "two-sided")), 1.0
+    effect = overall_effect(answer.ranks)
     yield "P(Y > X)", effect.estimate, (effect.high - effect.low) / 3.92
-    x, y = (pool([pair[i] for pair in told.moments]) for i in (0, 1))
+    x, y = (pool([pair[i] for pair in answer.moments]) for i in (0, 1))
     test = welch(x, y)
     assert test is not None
     yield "mean difference", test.difference, (test.high - test.low) / 3.92
     yield "Welch, z", test.statistic, 1.0
-    yield "three groups, z", _z(kruskal_weighted(told.groups)), 1.0
-    yield "trend, z", trend_weighted(told.groups, "two-sided").statistic, 1.0
+    yield "three groups, z", _z(kruskal_weighted(answer.groups)), 1.0
+    yield "trend, z", trend_weighted(answer.groups, "two-sided").statistic, 1.0
 
 
 Tables = list[LatticeTable]
@@ -149,32 +151,34 @@ def _from_tables(
     people: People, lattice: Lattice, ranks: Sequence[Sequence[RankStatistics]]
 ) -> Iterator[tuple[str, float]]:
     """The parallel method's analyses, and by how much rounding moves them."""
-    large = [min(len(own[0]), len(own[-1])) >= 20 for own in people]  # tables need 2K
+    large = [min(len(part[0]), len(part[-1])) >= 20 for part in people]  # tables need 2K
     if not any(large):
         return
     people = list(compress(people, large))
-    ranks = [list(compress(own, large)) for own in ranks]
-    x, y = ([own[i] for own in people] for i in (0, -1))
+    ranks = [list(compress(part, large)) for part in ranks]
+    x, y = ([part[i] for part in people] for i in (0, -1))
     both = zip(_tables(x, lattice), _tables(y, lattice), ranks, strict=True)
-    ours = [cross_center(place(a, lattice), place(b, lattice), own) for a, b, own in both]
-    exact, rounded = (found.statistics for found in ours)
+    ours = [cross_center(place(a, lattice), place(b, lattice), part) for a, b, part in both]
+    exact, rounded = (each.statistics for each in ours)
     yield "parallel, z", rounded.u / sqrt(rounded.variance) - exact.u / sqrt(exact.variance)
     error = sqrt(max(exact.effect_variance, 1e-9))
     yield "parallel, P(Y > X)", (rounded.effect - exact.effect) / error
     if lattice.resolution is not None:  # a quantile is one of few values, and stays or jumps
         return
-    everybody = _tables([np.sort(np.concatenate(own)) for own in people], lattice)
+    everybody = _tables([np.sort(np.concatenate(part)) for part in people], lattice)
     fits = [smooth(tables, lattice) for tables in everybody]
     low, high = fits[0].interval(P)
     moved = (fits[1].quantile(P) - fits[0].quantile(P)) / ((high - low) / 3.92)
-    yield from ((f"parallel, quantile {p:g}", float(own)) for p, own in zip(P, moved, strict=True))
+    yield from (
+        (f"parallel, quantile {p:g}", float(part)) for p, part in zip(P, moved, strict=True)
+    )
 
 
 def moves(family: str, shift: float, centers: int, random: Random) -> dict[str, float]:
     """By how much each analysis of one federation moves."""
     people = draw(family, shift, centers, random)
-    exact, rounded = (Told.of(people, rounded=own) for own in (False, True))
-    found = {
+    exact, rounded = (Told.of(people, rounded=part) for part in (False, True))
+    result = {
         name: (after - before) / error
         for (name, before, error), (_, after, _) in zip(
             _results(exact), _results(rounded), strict=True
@@ -183,24 +187,24 @@ def moves(family: str, shift: float, centers: int, random: Random) -> dict[str, 
     resolution = 1.0 if family == "in fives" else None
     lattice = public_lattice(scale=float(np.std(people[0][0])), resolution=resolution)
     with suppress(ValueError):  # a small center's few open cells may not say where people are
-        found |= dict(_from_tables(people, lattice, (exact.ranks, rounded.ranks)))
-    return found
+        result |= dict(_from_tables(people, lattice, (exact.ranks, rounded.ranks)))
+    return result
 
 
 def main(runs: int, seed: int) -> int:
     """Print the table; 1 where an analysis moves too far on average."""
     print(f"{runs} runs of each family, shift and number of centers, seed {seed}\n")
-    found: dict[tuple[str, int], list[float]] = {}
+    result: dict[tuple[str, int], list[float]] = {}
     for family in FAMILIES:
         for i, shift in enumerate(SHIFTS[family]):
             for centers in CENTERS:
                 for run in range(runs):
                     random = np.random.default_rng([seed, i, centers, run, len(family)])
                     for name, moved in moves(family, shift, centers, random).items():
-                        found.setdefault((name, i), []).append(moved)
+                        result.setdefault((name, i), []).append(moved)
     print(f"{'moved, in SE':<26} {'shift':<7} {'mean':>7} {'RMS':>7} {'95 %':>7}")
     missed = False
-    for (name, i), all_moves in sorted(found.items(), key=lambda own: own[0][1]):
+    for (name, i), all_moves in sorted(result.items(), key=lambda part: part[0][1]):
         size = np.abs(all_moves)
         above = float(size.mean()) > TARGET
         missed |= above

@@ -38,10 +38,10 @@ def rows() -> Iterator[Row]:
         yield Row(
             "remembering", f"judge a set of {PEOPLE:,} people after {name} / read and sort", ratio
         )
-    told = later.variables["crp"]
+    answer = later.variables["crp"]
     print(
-        f"remembered: {answered} of {EARLIER:,} answered, {len(told.elements)} disclosures, "
-        f"{len(told.count):,} atoms, {_megabytes(later):.0f} MB"
+        f"remembered: {answered} of {EARLIER:,} answered, {len(answer.elements)} disclosures, "
+        f"{len(answer.count):,} atoms, {_megabytes(later):.0f} MB"
     )
 
 
@@ -101,6 +101,6 @@ def _with_earlier(draft: Draft, source: Source) -> tuple[Draft, int]:
 
 def _megabytes(draft: Draft) -> float:
     lists = draft.words, *draft.variables.values()
-    size = sum(told.of.nbytes + told.count.nbytes + told.crowd.nbytes for told in lists)
-    size += sum(element.part.nbytes for told in lists for element in told.elements)
-    return (size + sum(len(told.people) for told in draft.sets)) / 1e6
+    size = sum(each.of.nbytes + each.count.nbytes + each.crowd.nbytes for each in lists)
+    size += sum(element.part.nbytes for each in lists for element in each.elements)
+    return (size + sum(len(each.people) for each in draft.sets)) / 1e6

@@ -46,13 +46,13 @@ def _row(what: str, setting: AnySetting, sims: int, cost: float) -> Row:
         start = process_time()
         simulate(setting, 1, round_ * sims, (round_ + 1) * sims)
         times.append((process_time() - start) / sims)
-    told = (
+    answer = (
         f"{what}: {1e3 * min(times):.2f} ms CPU, {cost / min(times):.0f} × less than the reference"
     )
     ratios = [TIMES * time / cost for time in times]
     return Row(
         "study",
-        f"{told}; {TIMES} × ours / its",
+        f"{answer}; {TIMES} × ours / its",
         Ratio(min(ratios), min(ratios), max(ratios)),
         target=1.0,
     )

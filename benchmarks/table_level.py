@@ -64,17 +64,17 @@ def _run(setting: Setting, random: np.random.Generator, seed: int) -> list[float
         for i, at in enumerate(setting.levels)
     }
     frames = {
-        name: pl.DataFrame({"v": np.concatenate(own), "g": np.repeat(["x", "y"], setting.sizes)})
-        for name, own in people.items()
+        name: pl.DataFrame({"v": np.concatenate(part), "g": np.repeat(["x", "y"], setting.sizes)})
+        for name, part in people.items()
     }
     fed = Federation.local(frames, seed=seed)
     result = fed.compare("v", by="g", groups=("x", "y"), method=["weighted", "table"])
-    found = {test.method: test.p_value for test in result.methods}
+    computed = {test.method: test.p_value for test in result.methods}
     assert result.table is not None
-    own = table_test(result.table.counts[0], result.table.counts[1], "two-sided").p_value
+    part = table_test(result.table.counts[0], result.table.counts[1], "two-sided").p_value
     x, y = (np.concatenate([groups[i] for groups in people.values()]) for i in (0, 1))
     pooled = stats.mannwhitneyu(x, y, use_continuity=False, method="asymptotic").pvalue
-    return [found.get("table", np.nan), own, found.get("weighted", np.nan), float(pooled)]
+    return [computed.get("table", np.nan), part, computed.get("weighted", np.nan), float(pooled)]
 
 
 def main(runs: int, seed: int) -> None:
@@ -89,10 +89,10 @@ def main(runs: int, seed: int) -> None:
             except RefusedError:
                 continue
         p = np.array(rows)
-        told = ~np.isnan(p)
-        rejected = ((p < 0.05) & told).sum(axis=0) / np.maximum(told.sum(axis=0), 1)
+        answer = ~np.isnan(p)
+        rejected = ((p < 0.05) & answer).sum(axis=0) / np.maximum(answer.sum(axis=0), 1)
         cells = " | ".join(f"{rate:.3f}" for rate in rejected)
-        sizes, answered = "/".join(map(str, setting.sizes)), told[:, 2].sum() / runs
+        sizes, answered = "/".join(map(str, setting.sizes)), answer[:, 2].sum() / runs
         line = f"| {setting.name} | {sizes} | {len(setting.levels)} | {cells} | {answered:.2f} |"
         print(line, flush=True)
 

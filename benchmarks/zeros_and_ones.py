@@ -69,9 +69,9 @@ def main() -> None:
     """Print a line for each share of ones."""
     every = 0
     for share in SHARES:
-        told = sum(means(share, order) for order in range(ORDERS))
-        every += told
-        print(f"{share:>5.0%} ones: {told:>5} means told", flush=True)
+        answer = sum(means(share, order) for order in range(ORDERS))
+        every += answer
+        print(f"{share:>5.0%} ones: {answer:>5} means told", flush=True)
     most = len(SHARES) * ORDERS * len(HOSPITALS) * MEANS
     print(f"together: {every} of {most:,}")
 

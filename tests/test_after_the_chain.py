@@ -18,10 +18,10 @@ def test_quantiles_are_answered_after_the_chain_s_table() -> None:
     )
     with Federation.split(rows, center="hospital", k=10, seed=1) as fed:
         fed.compare("crp", by="arm", method="table")
-        found = fed.quantiles("crp", p=0.5, by="arm", groups=("a", "b"))
-    assert isinstance(found, QuantilesResult)
-    assert found.refusals == ()
-    for group, quantile in zip(("a", "b"), found.quantiles, strict=True):
+        result = fed.quantiles("crp", p=0.5, by="arm", groups=("a", "b"))
+    assert isinstance(result, QuantilesResult)
+    assert result.refusals == ()
+    for group, quantile in zip(("a", "b"), result.quantiles, strict=True):
         median = float(np.median(rows.filter(pl.col("arm") == group)["crp"].to_numpy()))
         assert quantile.low is not None
         assert quantile.high is not None

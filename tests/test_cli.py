@@ -42,9 +42,11 @@ def fail(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_table_as_text_and_json(capsys: pytest.CaptureFixture[str], hospitals: list[str]) -> None:
     text = run(capsys, "table", "crp", "--centers", *hospitals, "--by", "arm", "--max-bins", "8")
     assert "refused: Porto, control: fewer than 10 people (too-small)" in text
-    told = json.loads(run(capsys, "table", "crp", "--centers", *hospitals, "--by", "arm", "--json"))
-    assert {"edges", "groups", "counts"} <= set(told)
-    assert sum(map(sum, told["counts"])) == pytest.approx(1392)
+    answer = json.loads(
+        run(capsys, "table", "crp", "--centers", *hospitals, "--by", "arm", "--json")
+    )
+    assert {"edges", "groups", "counts"} <= set(answer)
+    assert sum(map(sum, answer["counts"])) == pytest.approx(1392)
 
 
 def test_describe_as_text_and_json_with_the_releases(
@@ -54,9 +56,9 @@ def test_describe_as_text_and_json_with_the_releases(
     text = run(capsys, *asked, "--groups", "control", "patient", "--releases")
     assert "patient − control" in text
     assert "left the center" in text
-    told = json.loads(run(capsys, *asked, "--json", "--releases"))
-    assert [group["group"] for group in told["groups"]] == ["control", "patient"]
-    assert set(told["releases"]) == {"Haifa", "Lausanne", "Milan", "Oslo", "Porto"}
+    answer = json.loads(run(capsys, *asked, "--json", "--releases"))
+    assert [group["group"] for group in answer["groups"]] == ["control", "patient"]
+    assert set(answer["releases"]) == {"Haifa", "Lausanne", "Milan", "Oslo", "Porto"}
 
 
 def test_one_file_with_a_column_that_names_the_center(
@@ -81,11 +83,11 @@ def test_three_groups_and_their_trend(capsys: pytest.CaptureFixture[str], tmp_pa
     order = ["--by", "g", "--groups", "a", "b", "c", "--ordered", "--alternative", "greater"]
     chart, report = tmp_path / "pairs.svg", tmp_path / "page.html"
     made = ["--json", "--chart", str(chart), "--report", str(report)]
-    told = json.loads(run(capsys, *asked, *order, *made))
-    assert told["test"] == "jonckheere-terpstra"
-    assert [row["method"] for row in told["methods"]] == ["weighted", "sum", "fisher", "table"]
+    answer = json.loads(run(capsys, *asked, *order, *made))
+    assert answer["test"] == "jonckheere-terpstra"
+    assert [row["method"] for row in answer["methods"]] == ["weighted", "sum", "fisher", "table"]
     assert all(name in report.read_text() for name in ("weighted", "sum", "fisher", "table"))
-    assert told["methods"][0]["p_value"] < 0.05
+    assert answer["methods"][0]["p_value"] < 0.05
     assert "<svg" in chart.read_text()
     assert "jonckheere-terpstra" in report.read_text()
     assert "ordered needs groups" in fail(capsys, *asked, "--by", "g", "--ordered")
@@ -118,8 +120,8 @@ def test_a_seed_goes_with_no_ledger_and_no_network(
 def test_centers_can_be_named(capsys: pytest.CaptureFixture[str], hospitals: list[str]) -> None:
     one, two = hospitals[:2]
     asked = ["describe", "crp", "--centers", f"North={one}", f"South={two}", "--json"]
-    told = json.loads(run(capsys, *asked))
-    assert {center["center"] for center in told["centers"]} == {"North", "South"}
+    answer = json.loads(run(capsys, *asked))
+    assert {center["center"] for center in answer["centers"]} == {"North", "South"}
 
 
 def test_charts_are_written(
@@ -139,12 +141,12 @@ def test_a_codebook_gives_natural_limits(
     asked = ["table", "crp", "--centers", *hospitals, "--limits", "natural", "--json"]
     assert json.loads(run(capsys, *asked, "--codebook", str(book)))["edges"][0] == 0
     book.write_text("[crp]\nlowest = 0\n")
-    told = fail(capsys, *asked, "--codebook", str(book))
-    assert "codebook" in told
-    assert "at [crp]: there is no setting 'lowest'. Hint: did you mean 'lower'?" in told
+    answer = fail(capsys, *asked, "--codebook", str(book))
+    assert "codebook" in answer
+    assert "at [crp]: there is no setting 'lowest'. Hint: did you mean 'lower'?" in answer
     book.write_text("[cpr]\nlower = 0\n")
-    told = fail(capsys, *asked, "--codebook", str(book))
-    assert told == "unpooled: codebook: there is no variable 'cpr'. Hint: did you mean 'crp'?\n"
+    answer = fail(capsys, *asked, "--codebook", str(book))
+    assert answer == "unpooled: codebook: there is no variable 'cpr'. Hint: did you mean 'crp'?\n"
     book.write_bytes("[crp]\nunit = 'µg'\n".encode("latin-1"))
     assert "is not UTF-8 text" in fail(capsys, *asked, "--codebook", str(book))
 
@@ -153,11 +155,11 @@ def test_levels_may_stand_between_commas_and_words_are_named(
     capsys: pytest.CaptureFixture[str], hospitals: list[str]
 ) -> None:
     asked = ["quantiles", "crp", "--centers", *hospitals, "--json", "--p"]
-    told = json.loads(run(capsys, *asked, ".25,.5", ".75"))
-    assert [q["p"] for q in told["quantiles"]] == [0.25, 0.5, 0.75]
+    answer = json.loads(run(capsys, *asked, ".25,.5", ".75"))
+    assert [q["p"] for q in answer["quantiles"]] == [0.25, 0.5, 0.75]
     assert "got 'half'. Hint: --p .25 .5 .75" in fail(capsys, *asked, "half")
-    told = json.loads(run(capsys, *asked[:-1], "--p=.25", ".5"))
-    assert [q["p"] for q in told["quantiles"]] == [0.25, 0.5]
+    answer = json.loads(run(capsys, *asked[:-1], "--p=.25", ".5"))
+    assert [q["p"] for q in answer["quantiles"]] == [0.25, 0.5]
 
 
 def test_an_option_without_its_values_says_what_to_type(
@@ -181,8 +183,8 @@ def test_groups_may_be_negative_numbers(capsys: pytest.CaptureFixture[str], tmp_
     rows = "\n".join(f"{i},{i % 2 - 1}" for i in range(60))
     (tmp_path / "a.csv").write_text(f"v,g\n{rows}\n")
     asked = ["describe", "v", "--centers", str(tmp_path / "a.csv"), "--by", "g", "--json"]
-    told = json.loads(run(capsys, *asked, "--groups", "0", "-1"))
-    assert [group["group"] for group in told["groups"]] == ["0", "-1"]
+    answer = json.loads(run(capsys, *asked, "--groups", "0", "-1"))
+    assert [group["group"] for group in answer["groups"]] == ["0", "-1"]
 
 
 def test_a_question_can_ask_for_more_people(
@@ -225,12 +227,12 @@ def test_a_ledger_says_which_earlier_entry_stands_against_a_refusal(
             fed.describe("crp", where="age >= 2 and age < 42")
     file = str(tmp_path / "Bern.ledger")
     lines = run(capsys, "ledger", "show", file).splitlines()
-    refused = [line for line in lines if "would reveal something" in line]
+    refused = [line for line in lines if "could reveal something" in line]
     assert len(refused) == 1
     stands = re.search(r"\(beside (entry \d, .+ of crp where age .+)\)", refused[0])
     assert stands is not None
-    told = run(capsys, "ledger", "show", file, "--json").splitlines()
-    entries = [json.loads(line) for line in told]
+    answer = run(capsys, "ledger", "show", file, "--json").splitlines()
+    entries = [json.loads(line) for line in answer]
     assert [e["against"] for e in entries if "against" in e] == [stands[1]]
 
 
@@ -324,8 +326,8 @@ def test_centers_that_cannot_be_opened(
     assert "does not exist" in fail(capsys, "table", "crp", "--centers", "nowhere.csv")
     assert "file is missing after 'A='" in fail(capsys, "table", "crp", "--centers", "A=")
     for nameless in (f"={hospitals[0]}", f" ={hospitals[0]}"):
-        told = fail(capsys, "table", "crp", "--centers", nameless)
-        assert "a center's name must not be empty" in told
+        answer = fail(capsys, "table", "crp", "--centers", nameless)
+        assert "a center's name must not be empty" in answer
     assert "two centers are named" in fail(
         capsys, "table", "crp", "--centers", hospitals[0], hospitals[0]
     )

@@ -67,9 +67,9 @@ def test_with_one_center_every_center_method_is_the_pooled_test(
     x, y = hospitals(ties=ties)["A"]
     result = federation({"A": (x, y)}).compare("v", by="g", alternative=alternative, method="all")
     for method in ("weighted", "sum"):
-        found = by_method(result)[method].p_value
+        computed = by_method(result)[method].p_value
         exact = pooled_p(x, y, alternative)
-        assert errors_out(found, alternative) == pytest.approx(
+        assert errors_out(computed, alternative) == pytest.approx(
             errors_out(exact, alternative), abs=ROUNDED / 2
         )
     if alternative != "two-sided":
@@ -105,10 +105,10 @@ def test_with_every_value_in_a_bin_of_its_own_the_table_is_the_pooled_test(
 
 def test_one_center_whose_bins_hold_several_values_is_near_the_pooled_test_and_not_equal() -> None:
     x, y = hospitals()["A"]
-    found = federation({"A": (x, y)}).compare("v", by="g", method="table").p_value
+    result = federation({"A": (x, y)}).compare("v", by="g", method="table").p_value
     pooled = pooled_p(x, y, "two-sided")
-    assert found != pytest.approx(pooled, rel=1e-6)
-    assert np.log10(found) == pytest.approx(np.log10(pooled), abs=0.5)
+    assert result != pytest.approx(pooled, rel=1e-6)
+    assert np.log10(result) == pytest.approx(np.log10(pooled), abs=0.5)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -165,15 +165,17 @@ def test_each_center_says_only_five_numbers_and_how_many_values() -> None:
 
 
 def test_the_result_has_the_shape_of_the_contract() -> None:
-    told = federation(hospitals()).compare("v", by="g", method="all").to_dict()
-    assert {"value", "by", "groups", "alternative", "recommended", "methods", "effect"} <= set(told)
-    assert {"shift", "heterogeneity", "centers", "refusals"} <= set(told)
+    answer = federation(hospitals()).compare("v", by="g", method="all").to_dict()
+    assert {"value", "by", "groups", "alternative", "recommended", "methods", "effect"} <= set(
+        answer
+    )
+    assert {"shift", "heterogeneity", "centers", "refusals"} <= set(answer)
     methods = ["weighted", "sum", "fisher", "table", "parallel"]
-    assert [row["method"] for row in told["methods"]] == methods
-    assert set(told["methods"][0]) >= {"method", "statistic", "p_value", "log10_p"}
-    assert set(told["effect"]) == set(told["shift"]) == {"estimate", "low", "high"}
-    assert set(told["heterogeneity"]) == {"q", "df", "p_value", "i2"}
-    assert told["recommended"] == "weighted"
+    assert [row["method"] for row in answer["methods"]] == methods
+    assert set(answer["methods"][0]) >= {"method", "statistic", "p_value", "log10_p"}
+    assert set(answer["effect"]) == set(answer["shift"]) == {"estimate", "low", "high"}
+    assert set(answer["heterogeneity"]) == {"q", "df", "p_value", "i2"}
+    assert answer["recommended"] == "weighted"
 
 
 def test_the_effect_and_the_shift_point_the_same_way_and_swap_with_the_groups() -> None:
@@ -222,7 +224,7 @@ def test_a_center_with_few_ones_in_one_group_makes_no_effect() -> None:
     """9 of 150 are too few to tell and 11 are not: 60 invented ones made p = .0001."""
     people = {"A": (ones(200, 80), ones(200, 80)), "B": (ones(150, 9), ones(150, 11))}
     result = federation(people).compare("v", by="g", method="all")
-    x, y = (np.concatenate([own[i] for own in people.values()]) for i in (0, 1))
+    x, y = (np.concatenate([part[i] for part in people.values()]) for i in (0, 1))
     assert pooled_p(x, y, "two-sided") > 0.8
     assert by_method(result)["table"].p_value > 0.5
     assert by_method(result)["table"].note.startswith("small groups leave ")
@@ -232,7 +234,7 @@ def test_a_center_with_few_ones_in_one_group_makes_no_effect() -> None:
 def test_centers_that_answer_because_of_their_values_are_a_biased_sample() -> None:
     """Without an effect: a center answers if 60 people of y happen to have ten ones."""
     random = np.random.default_rng(1)
-    rejected, held, told = 0, 0, 0
+    rejected, held, answer = 0, 0, 0
     for seed in range(40):
         draws = [(random.binomial(200, 0.12), random.binomial(60, 0.12)) for _ in range(6)]
         people = {str(i): (ones(200, a), ones(60, b)) for i, (a, b) in enumerate(draws)}
@@ -244,11 +246,11 @@ def test_centers_that_answer_because_of_their_values_are_a_biased_sample() -> No
         assert "Rely on method='table'" in str(result)
         whole = federation(people, seed=seed).compare("v", by="g", method="all")
         assert whole.recommended == "table"
-        told += 1
+        answer += 1
         rejected += result.p_value < 0.05
         held += whole.p_value < 0.05
-    assert held < 0.1 * told
-    assert rejected > 0.15 * told  # the trap that the note tells of
+    assert held < 0.1 * answer
+    assert rejected > 0.15 * answer  # the trap that the note tells of
 
 
 def test_several_variables_keep_the_warning_of_a_biased_sample_each_its_own() -> None:
@@ -299,18 +301,52 @@ def test_several_variables_give_one_row_each_with_adjusted_p_values() -> None:
     fed = Federation.local({"A": pl.DataFrame(rows)}, seed=1)
     several = fed.compare(["v0", "v1", "v2", "name"], by="g")
     assert isinstance(several, ManyComparisons)
-    told = several.to_dict()
-    p = [row["p_value"] for row in told["rows"]]
+    answer = several.to_dict()
+    p = [row["p_value"] for row in answer["rows"]]
     bh = stats.false_discovery_control(p)
-    assert [row["benjamini_hochberg"] for row in told["rows"]] == pytest.approx(bh)
+    assert [row["benjamini_hochberg"] for row in answer["rows"]] == pytest.approx(bh)
     order = np.argsort(p)
     holm = np.maximum.accumulate(np.minimum(1, np.array(p)[order] * np.array([3, 2, 1])))
-    assert np.array([row["holm"] for row in told["rows"]])[order] == pytest.approx(holm)
-    assert [problem["value"] for problem in told["problems"]] == ["name"]
+    assert np.array([row["holm"] for row in answer["rows"]])[order] == pytest.approx(holm)
+    assert [problem["value"] for problem in answer["problems"]] == ["name"]
     assert "left out: name" in str(several)
 
 
 # --- bad input ---------------------------------------------------------------------------------
+
+
+def test_a_group_that_earlier_answers_withhold_is_not_said_to_be_missing() -> None:
+    """It was: "compare needs two groups", as if nobody were in the other one."""
+    random, n = np.random.default_rng(7), 60
+    rows = pl.DataFrame({"v": random.normal(size=n)}).with_columns(
+        pl.Series(name, random.choice(levels, n)) for name, levels in WORDS.items()
+    )
+    fed = Federation.local({"A": rows}, seed=1)
+    fed.describe("v", where="arm == 'a' and sex == 'F'")
+    fed.describe("v", where="arm == 'b' and ward == 'x'")
+    fed.describe("v", by="sex")
+    fed.describe("v", where="sex == 'M' and ward == 'y'")
+    with pytest.raises(RefusedError, match="could reveal") as caught:
+        fed.compare("v", by="arm")
+    assert {refusal.reason for refusal in caught.value.refusals} == {"would-isolate"}
+
+
+WORDS = {"arm": ["a", "b"], "sex": ["F", "M"], "ward": ["x", "y"]}
+
+
+def test_bands_of_a_number_have_an_order_of_their_own() -> None:
+    random = np.random.default_rng(1)
+    age = random.integers(20, 100, 400)
+    rows = pl.DataFrame({"v": random.normal(size=400) + age / 20, "age": age})
+    fed = Federation.local({"A": rows}, seed=1)
+    result = fed.compare("v", by="age", cuts=(50, 65.5, 80), ordered=True)
+    assert list(result.groups) == [
+        "under 50",
+        "50 to under 65.5",
+        "65.5 to under 80",
+        "80 and over",
+    ]
+    assert result.p_value < 1e-6
 
 
 def test_one_group_or_none_is_an_error_and_of_three_two_can_be_named() -> None:
@@ -402,5 +438,5 @@ def test_one_center_with_a_bin_for_every_value_is_scipys_test() -> None:
         np.sort(random.poisson(5, 60).astype(float)),
     )
     cuts = cut([x, y], Rule(k=1))
-    found = table_test(cuts.counts[0], cuts.counts[1], "two-sided")
-    assert found.p_value == pytest.approx(pooled_p(x, y, "two-sided"), rel=1e-10)
+    result = table_test(cuts.counts[0], cuts.counts[1], "two-sided")
+    assert result.p_value == pytest.approx(pooled_p(x, y, "two-sided"), rel=1e-10)

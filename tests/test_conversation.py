@@ -6,11 +6,22 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import polars as pl
+import pytest
 
 from unpooled import Federation, Policy
 from unpooled.analyses.conversation import Coordinator
 from unpooled.center.data.sources import open_source
-from unpooled.center.questions import Ranks, RanksQuestion, Sizes, SizesQuestion
+from unpooled.center.questions import (
+    Answer,
+    Ranks,
+    RanksQuestion,
+    Reason,
+    Refusal,
+    Sizes,
+    SizesQuestion,
+    encode,
+)
+from unpooled.errors import MissingError
 from unpooled.federation.local import LocalLink, open_link
 
 
@@ -72,3 +83,38 @@ def test_a_conversation_holds_its_rounds_refusals_and_releases() -> None:
     assert [release.center for release in second.received] == ["Haifa", "Bern", "Bern"]
     assert [*first.received, *second.received] == coordinator.received
     assert second.ever_received == tuple(coordinator.received)
+
+
+def test_a_result_says_what_can_no_more_be_asked() -> None:
+    """Only bytes of the answer said it, which nobody reads."""
+    rows = pl.DataFrame({"los": range(60)})
+    fed = Federation.local({"Haifa": rows}, seed=1)
+    fed.describe("los", where="los < 30")
+    last = fed.describe("los", where="los >= 30 and los < 55")
+    note = "Haifa: after this, nothing new can be asked of everybody there"
+    assert note in last.record.notes
+    assert note in str(last)
+
+
+def test_a_center_whose_data_changed_is_missing() -> None:
+    """A result went on without it, as if it had merely refused."""
+
+    class Changed:
+        """A center that answers, and one whose rows are others than when its ledger began."""
+
+        centers = ("Haifa", "Bern")
+
+        def __init__(self) -> None:
+            self._link = link()
+
+        def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes | Refusal]:
+            changed = Answer(k=10, aggregate=None, refusals=(Refusal(reason=Reason.DATA_CHANGED),))
+            return {**self._link.ask(question, centers), "Bern": encode(changed)}
+
+        def close(self) -> None:
+            self._link.close()
+
+    fed = Federation(Changed(), policy=Policy(ad_hoc="free"), on_missing="stop")
+    with pytest.raises(MissingError, match="Bern: the center's data changed"):
+        fed.describe("crp")
+    assert Federation(Changed(), policy=Policy(ad_hoc="free")).describe("crp").refusals

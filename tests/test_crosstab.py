@@ -21,8 +21,8 @@ def people(center: str, n: int, levels: str = "yn", shift: float = 0.0) -> polar
     arm = rng.choice(["a", "b"], n)
     chance = np.linspace(1, 2 + shift, len(levels))
     ill = [
-        rng.choice(list(levels), p=(c := chance if own == "a" else chance[::-1]) / c.sum())
-        for own in arm
+        rng.choice(list(levels), p=(c := chance if part == "a" else chance[::-1]) / c.sum())
+        for part in arm
     ]
     return polars.DataFrame({"center": center, "arm": arm, "ill": ill})
 
@@ -43,13 +43,13 @@ FRAME = polars.concat([people("Bern", 300), people("Haifa", 200, shift=1), peopl
 
 
 def test_two_by_two_tables_equal_those_of_the_pooled_people() -> None:
-    found = Federation.split(FRAME, center="center").crosstab("ill", by="arm", levels=["n", "y"])
+    result = Federation.split(FRAME, center="center").crosstab("ill", by="arm", levels=["n", "y"])
     pooled = counts(FRAME, "ny")
-    assert (found.bounds.low == pooled).all()
-    assert (found.bounds.high == pooled).all()
+    assert (result.bounds.low == pooled).all()
+    assert (result.bounds.high == pooled).all()
     strata = [counts(FRAME.filter(center=c), "ny") for c in ("Bern", "Haifa", "Oslo")]
     oracle = StratifiedTable([t.astype(float) for t in strata])
-    chi2, exact, cmh, two = found.chi2, found.exact, found.cmh, found.two_by_two
+    chi2, exact, cmh, two = result.chi2, result.exact, result.cmh, result.two_by_two
     assert chi2 is not None
     assert exact is not None
     assert cmh is not None
@@ -70,36 +70,36 @@ def test_two_by_two_tables_equal_those_of_the_pooled_people() -> None:
     turned = StratifiedTable([t[::-1, ::-1].astype(float) for t in strata])
     assert two.risk_ratio.estimate == pytest.approx(turned.riskratio_pooled, rel=1e-10)
     assert two.level == "y"
-    assert found.to_dict()["odds_ratio"]["estimate"] == two.odds_ratio.estimate
+    assert result.to_dict()["odds_ratio"]["estimate"] == two.odds_ratio.estimate
 
 
 def test_several_levels_and_a_trend_equal_the_pooled_ones() -> None:
     frame = polars.concat([people("Bern", 300, "123"), people("Haifa", 240, "123")])
-    found = Federation.split(frame, center="center").crosstab("ill", by="arm", ordered=True)
+    result = Federation.split(frame, center="center").crosstab("ill", by="arm", ordered=True)
     pooled = counts(frame, "123")
-    assert found.chi2
-    assert found.chi2.statistic == pytest.approx(chi2_contingency(pooled)[0], rel=1e-10)
-    assert found.chi2.df == 2
-    assert found.two_by_two is None
-    assert found.trend is not None
-    assert found.test is found.trend
+    assert result.chi2
+    assert result.chi2.statistic == pytest.approx(chi2_contingency(pooled)[0], rel=1e-10)
+    assert result.chi2.df == 2
+    assert result.two_by_two is None
+    assert result.trend is not None
+    assert result.test is result.trend
 
 
 def test_a_small_center_has_bounds_and_is_left_out_of_tests() -> None:
     frame = polars.concat([FRAME, people("Porto", 36)])
-    found = Federation.split(frame, center="center").crosstab("ill", by="arm", levels=["n", "y"])
+    result = Federation.split(frame, center="center").crosstab("ill", by="arm", levels=["n", "y"])
     pooled = counts(frame, "ny")
-    assert (found.bounds.low[:, :2] <= pooled).all()
-    assert (pooled <= found.bounds.high[:, :2]).all()
-    assert found.two_by_two is not None  # of those who are counted
-    assert (found.bounds.low < found.bounds.high).any()
-    assert [center for center, _ in found.left_out] == ["Porto"]
-    assert found.chi2
-    assert found.chi2.statistic == pytest.approx(
+    assert (result.bounds.low[:, :2] <= pooled).all()
+    assert (pooled <= result.bounds.high[:, :2]).all()
+    assert result.two_by_two is not None  # of those who are counted
+    assert (result.bounds.low < result.bounds.high).any()
+    assert [center for center, _ in result.left_out] == ["Porto"]
+    assert result.chi2
+    assert result.chi2.statistic == pytest.approx(
         chi2_contingency(counts(FRAME, "ny"), correction=False)[0]
     )
-    assert "tests leave out people of Porto" in str(found)
-    assert " to " in str(found)
+    assert "tests leave out people of Porto" in str(result)
+    assert " to " in str(result)
 
 
 @settings(max_examples=15, deadline=None)
@@ -117,26 +117,26 @@ def test_bounds_hold_the_truth_whatever_is_merged(centers: list[list[int]]) -> N
     ]
     frame = polars.DataFrame(rows)
     try:
-        found = Federation.split(frame, center="center").crosstab(
+        result = Federation.split(frame, center="center").crosstab(
             "ill", by="arm", levels=["1", "2", "3"], groups=["a", "b"]
         )
     except (RefusedError, InputError):
         return  # a group of fewer than K people at all centers
-    answered = {c.center: {group for group, _ in c.cells} for c in found.centers}
+    answered = {c.center: {group for group, _ in c.cells} for c in result.centers}
     there = [row for row in rows if row["arm"] in answered.get(row["center"], ())]
-    for i, arm in enumerate(found.groups):
-        for j, level in enumerate(found.levels):
+    for i, arm in enumerate(result.groups):
+        for j, level in enumerate(result.levels):
             truth = sum(row["arm"] == arm and row["ill"] == level for row in there)
-            assert found.bounds.low[i, j] <= truth <= found.bounds.high[i, j]
+            assert result.bounds.low[i, j] <= truth <= result.bounds.high[i, j]
 
 
 def test_levels_that_differ_between_centers_are_others_where_nobody_names_them() -> None:
     rare = polars.DataFrame({"center": "Oslo", "arm": ["a", "b"] * 20, "ill": ["z"] * 40})
-    found = Federation.split(polars.concat([people("Bern", 200), rare]), center="center").crosstab(
+    result = Federation.split(polars.concat([people("Bern", 200), rare]), center="center").crosstab(
         "ill", by="arm"
     )
-    assert found.levels == ("n", "y", "z")
-    assert found.to_dict()["counts"][0][2] == 20
+    assert result.levels == ("n", "y", "z")
+    assert result.to_dict()["counts"][0][2] == 20
 
 
 def test_bad_input_is_said() -> None:

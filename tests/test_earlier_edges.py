@@ -63,6 +63,6 @@ def test_an_edge_that_is_no_point_of_the_public_lattice_does_not_leave(
 def test_a_survival_table_says_where_times_are_cut_and_not_events(center: Center) -> None:
     survival = SurvivalQuestion(variable="months", event="died", by="arm", horizon=1000)
     assert isinstance(ask(center, survival).aggregate, SurvivalTables)
-    said = ask(center, LatticeQuestion(variable="died", by="arm")).aggregate
-    assert isinstance(said, LatticeTables)
-    assert [group.table.edges for group in said.groups] == [(0.5,), (0.5,)]
+    answer = ask(center, LatticeQuestion(variable="died", by="arm")).aggregate
+    assert isinstance(answer, LatticeTables)
+    assert [group.table.edges for group in answer.groups] == [(0.5,), (0.5,)]

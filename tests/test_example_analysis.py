@@ -123,13 +123,13 @@ def test_it_is_a_command_and_agrees_with_scipy_on_the_pooled_people(
     asked = ["-m", "unpooled", "chi-square", "stage", "--by", "arm", "--centers", *files]
     assert "Do two categories go together?" in run(package, "-m", "unpooled", "--help")
     assert "χ²" in run(package, *asked)
-    told = json.loads(run(package, *asked, "--seed", "1", "--json"))
+    answer = json.loads(run(package, *asked, "--seed", "1", "--json"))
     pooled = pl.concat(pl.read_csv(file) for file in hospitals.values())
     counts = pooled.group_by("arm", "stage").len().pivot("stage", index="arm").sort("arm")
     expected = stats.chi2_contingency(counts.drop("arm").to_numpy(), correction=False)
-    assert told["chi2"]["statistic"] == pytest.approx(expected.statistic)
-    assert 10 ** told["chi2"]["log10_p"] == pytest.approx(expected.pvalue)
-    assert told["levels"] == ["I", "II", "III"]
+    assert answer["chi2"]["statistic"] == pytest.approx(expected.statistic)
+    assert 10 ** answer["chi2"]["log10_p"] == pytest.approx(expected.pvalue)
+    assert answer["levels"] == ["I", "II", "III"]
 
 
 def test_in_python_it_is_checked_and_reports_itself(

@@ -18,5 +18,5 @@ def test_groups_with_one_value_far_from_the_others_are_ranked() -> None:
 
 
 def test_no_mean_is_told_of_a_group_with_one_value_far_from_the_others() -> None:
-    told = hospital().describe("crp", by="arm")
-    assert [group.mean is None for group in told.groups] == [True, False]
+    answer = hospital().describe("crp", by="arm")
+    assert [group.mean is None for group in answer.groups] == [True, False]

@@ -53,11 +53,11 @@ def test_a_table_conserves_people_and_names_what_was_refused(fed: Federation) ->
     assert list(result.people) == ["Haifa", "Bern", "Porto"]
     assert result.edges[0] == -np.inf
     assert result.rounds == 4
-    told = result.to_dict()
-    assert told["edges"][0] is None
-    assert told["groups"] == ["a", "b"]
-    assert np.array(told["counts"]).shape == (2, len(told["edges"]) - 1)
-    assert told["refusals"] == [
+    answer = result.to_dict()
+    assert answer["edges"][0] is None
+    assert answer["groups"] == ["a", "b"]
+    assert np.array(answer["counts"]).shape == (2, len(answer["edges"]) - 1)
+    assert answer["refusals"] == [
         {
             "center": "Porto",
             "group": "b",
@@ -74,11 +74,11 @@ def test_a_description_equals_the_pooled_one(
     frames["Porto"] = frames["Porto"].filter(pl.col("arm") == "a")
     pooled = pl.concat(frames.values())
     x, y = (pooled.filter(pl.col("arm") == g)["los"].to_numpy() for g in "ab")
-    for told, values in zip(result.groups, (x, y), strict=True):
-        assert told.n == len(values)
-        assert told.mean is not None
-        assert told.sd is not None
-        near(told.mean, told.sd, values)
+    for each, values in zip(result.groups, (x, y), strict=True):
+        assert each.n == len(values)
+        assert each.mean is not None
+        assert each.sd is not None
+        near(each.mean, each.sd, values)
     assert result.welch is not None
     exact = stats.ttest_ind(y, x, equal_var=False)
     assert result.welch.statistic == pytest.approx(exact.statistic, abs=1 / 8)

@@ -60,7 +60,7 @@ def people(config: Path) -> str:
     return people_fingerprint(open_data(center, config.parent), center.policy)
 
 
-def said(config: Path) -> bytes:
+def answer_bytes(config: Path) -> bytes:
     center = open_center(read_center(config), config.parent)
     try:
         return center.answer(encode(MomentsQuestion(variable="los", by="sex"))).payload
@@ -73,14 +73,14 @@ def test_a_center_answers_the_same_from_a_freeze_and_goes_on(config: Path, suffi
     if suffix == "parquet":
         ROWS.write_parquet(config.parent / "stays.parquet")
         config.write_text(CENTER.replace("stays.csv", "stays.parquet"))
-    before, known = said(config), people(config)
+    before, truth = answer_bytes(config), people(config)
     freeze = freeze_rows(config, DAY)
     assert freeze.path == config.parent / "Haifa-2026-11-18.parquet"
     assert freeze.setting == 'data = "Haifa-2026-11-18.parquet"'
     use_freeze(config, freeze)
     (config.parent / f"stays.{suffix}").unlink()
-    assert people(config) == known
-    assert said(config) == before  # with the ledger and the memory of before
+    assert people(config) == truth
+    assert answer_bytes(config) == before  # with the ledger and the memory of before
 
 
 def test_a_freeze_has_what_is_needed_and_is_for_its_owner_alone(config: Path) -> None:

@@ -25,13 +25,13 @@ def hospitals(seed: int = 1, ties: bool = False, step: float = 0.3) -> People:
     random = np.random.default_rng(seed)
     made = {}
     for name, sizes in SIZES.items():
-        own = [random.normal(step * i, 1, n) for i, n in enumerate(sizes)]
-        made[name] = [np.round(values * 3) for values in own] if ties else own
+        part = [random.normal(step * i, 1, n) for i, n in enumerate(sizes)]
+        made[name] = [np.round(values * 3) for values in part] if ties else part
     return made
 
 
 def frame(groups: list[Any]) -> pl.DataFrame:
-    labels = [name for name, own in zip(GROUPS, groups, strict=True) for _ in own]
+    labels = [name for name, part in zip(GROUPS, groups, strict=True) for _ in part]
     return pl.DataFrame({"v": np.concatenate(groups).astype(float), "g": labels})
 
 
@@ -77,7 +77,7 @@ def test_with_every_value_in_a_bin_of_its_own_the_table_is_the_pooled_test() -> 
     assert result.test.statistic == pytest.approx(expected.statistic, rel=1e-10)
     assert result.p_value == pytest.approx(expected.pvalue, rel=1e-10)
     trend = fed.compare("v", by="g", groups=GROUPS, ordered=True, method="table")
-    place = np.repeat(np.arange(3), [len(own) for own in pooled(people)])
+    place = np.repeat(np.arange(3), [len(part) for part in pooled(people)])
     kendall = stats.kendalltau(place, np.concatenate(pooled(people)), method="asymptotic")
     assert trend.p_value == pytest.approx(kendall.pvalue, rel=1e-10)
 
@@ -88,12 +88,12 @@ def test_over_centers_it_is_that_of_the_raw_ranks(ties: bool) -> None:
     result = federation(people).compare("v", by="g", method="all")
     for method, weighted in (("weighted", True), ("sum", False)):
         statistic, p_value = stratified(list(people.values()), weighted)
-        found = by_method(result)[method]
-        assert found.statistic == pytest.approx(statistic, rel=ROUNDED)
-        assert np.log(found.p_value) == pytest.approx(np.log(p_value), rel=ROUNDED)
-    own = [stats.kruskal(*groups).pvalue for groups in people.values()]
+        computed = by_method(result)[method]
+        assert computed.statistic == pytest.approx(statistic, rel=ROUNDED)
+        assert np.log(computed.p_value) == pytest.approx(np.log(p_value), rel=ROUNDED)
+    part = [stats.kruskal(*groups).pvalue for groups in people.values()]
     assert np.log(by_method(result)["fisher"].p_value) == pytest.approx(
-        np.log(stats.combine_pvalues(own).pvalue), rel=ROUNDED
+        np.log(stats.combine_pvalues(part).pvalue), rel=ROUNDED
     )
 
 
@@ -119,8 +119,8 @@ def test_each_pair_is_the_comparison_of_its_two_groups(method: str) -> None:
     p = [pair.test.p_value for pair in several.pairs if pair.test is not None]
     order = np.argsort(p)
     holm = np.maximum.accumulate(np.minimum(1, np.array(p)[order] * np.array([3, 2, 1])))
-    told = [pair["p_holm"] for pair in several.to_dict()["pairs"]]
-    assert np.array(told)[order] == pytest.approx(holm)
+    answer = [pair["p_holm"] for pair in several.to_dict()["pairs"]]
+    assert np.array(answer)[order] == pytest.approx(holm)
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
@@ -135,9 +135,9 @@ def test_two_ordered_groups_are_the_comparison_of_two(alternative: Any) -> None:
     assert isinstance(trend, CompareResult)
     assert isinstance(two, CompareResult)
     assert [test.method for test in trend.methods] == methods
-    for found, expected in zip(trend.methods, two.methods, strict=True):
-        assert found.method == expected.method
-        assert found.log_p == pytest.approx(expected.log_p, rel=1e-9)
+    for each, expected in zip(trend.methods, two.methods, strict=True):
+        assert each.method == expected.method
+        assert each.log_p == pytest.approx(expected.log_p, rel=1e-9)
 
 
 def test_a_trend_has_a_direction() -> None:
@@ -200,19 +200,19 @@ def test_groups_that_nobody_named_come_by_number_and_then_by_name() -> None:
 
 
 def test_the_result_has_its_shape() -> None:
-    told = federation(hospitals()).compare("v", by="g", method="all").to_dict()
-    assert [row["method"] for row in told["methods"]] == ["weighted", "sum", "fisher", "table"]
-    assert set(told["methods"][0]) == {"method", "statistic", "df", "p_value", "log10_p", "note"}
-    assert {"groups", "effect", "p_value", "log10_p", "p_holm"} <= set(told["pairs"][0])
-    assert set(told["pairs"][0]["heterogeneity"]) == {"q", "df", "p_value", "i2"}
-    assert told["test"] == "kruskal-wallis"
-    assert told["recommended"] == "weighted"
-    assert told["centers"][0]["groups"][0] == {
+    answer = federation(hospitals()).compare("v", by="g", method="all").to_dict()
+    assert [row["method"] for row in answer["methods"]] == ["weighted", "sum", "fisher", "table"]
+    assert set(answer["methods"][0]) == {"method", "statistic", "df", "p_value", "log10_p", "note"}
+    assert {"groups", "effect", "p_value", "log10_p", "p_holm"} <= set(answer["pairs"][0])
+    assert set(answer["pairs"][0]["heterogeneity"]) == {"q", "df", "p_value", "i2"}
+    assert answer["test"] == "kruskal-wallis"
+    assert answer["recommended"] == "weighted"
+    assert answer["centers"][0]["groups"][0] == {
         "group": "low",
         "n": 120,
-        "mean_rank": pytest.approx(told["centers"][0]["groups"][0]["mean_rank"]),
+        "mean_rank": pytest.approx(answer["centers"][0]["groups"][0]["mean_rank"]),
     }
-    json.dumps(told, allow_nan=False)
+    json.dumps(answer, allow_nan=False)
 
 
 def test_mean_ranks_are_those_of_the_center() -> None:
@@ -220,8 +220,8 @@ def test_mean_ranks_are_those_of_the_center() -> None:
     result = federation(people).compare("v", by="g")
     ranked = stats.rankdata(np.concatenate(people["B"]))
     expected = [part.mean() for part in np.split(ranked, np.cumsum(SIZES["B"])[:-1])]
-    told = [group["mean_rank"] for group in result.centers[1].to_dict()["groups"]]
-    assert told == pytest.approx(expected, rel=ROUNDED)
+    answer = [group["mean_rank"] for group in result.centers[1].to_dict()["groups"]]
+    assert answer == pytest.approx(expected, rel=ROUNDED)
 
 
 def test_text_page_chart_and_report(tmp_path: Any) -> None:
@@ -303,8 +303,8 @@ def test_groups_that_no_center_compares_are_told_and_left_to_the_table() -> None
 def test_no_center_with_two_groups_leaves_the_table() -> None:
     random = np.random.default_rng(3)
     apart: People = {
-        name: [random.normal(i, 1, 200) if i == own else [] for i in range(3)]
-        for own, name in enumerate("ABC")
+        name: [random.normal(i, 1, 200) if i == part else [] for i in range(3)]
+        for part, name in enumerate("ABC")
     }
     fed = federation(apart)
     with pytest.raises(RefusedError, match="Hint: method='table'"):
@@ -337,12 +337,12 @@ def test_several_variables_give_one_row_each(tmp_path: Any) -> None:
     fed = Federation.local({"A": pl.DataFrame(rows)}, seed=1)
     several = fed.compare(["v0", "v1", "v2", "name"], by="g")
     assert isinstance(several, ManyComparisons)
-    told = several.to_dict()
-    p = [row["p_value"] for row in told["rows"]]
-    assert [row["benjamini_hochberg"] for row in told["rows"]] == pytest.approx(
+    answer = several.to_dict()
+    p = [row["p_value"] for row in answer["rows"]]
+    assert [row["benjamini_hochberg"] for row in answer["rows"]] == pytest.approx(
         stats.false_discovery_control(p)
     )
-    assert [row["df"] for row in told["rows"]] == [2, 2, 2]
+    assert [row["df"] for row in answer["rows"]] == [2, 2, 2]
     assert "left out: name" in str(several)
     assert several.report(tmp_path / "page.html").read_text().count("<svg") >= 4
     trend = fed.compare(["v0", "v1"], by="g", groups=GROUPS, ordered=True)
@@ -422,10 +422,10 @@ def test_all_ties_give_one_with_a_note_and_never_nan() -> None:
         for test in result.methods:
             assert test.p_value == 1.0
             assert test.note is not None
-        told = result.to_dict()
-        assert [pair["effect"]["estimate"] for pair in told["pairs"]] == [0.5] * 3
+        answer = result.to_dict()
+        assert [pair["effect"]["estimate"] for pair in answer["pairs"]] == [0.5] * 3
         assert "nan" not in str(result).lower()
-        json.dumps(told, allow_nan=False)
+        json.dumps(answer, allow_nan=False)
 
 
 def test_many_groups_of_people_are_compared() -> None:
@@ -447,8 +447,8 @@ def test_real_clinics_give_the_test_of_their_raw_ranks() -> None:
         "BL..BOP", by="Education", groups=groups
     )
     used = []
-    for _, own in rows.groupby("Clinic", observed=True):
-        values = [own.loc[own["Education"] == group, "BL..BOP"].to_numpy() for group in groups]
+    for _, part in rows.groupby("Clinic", observed=True):
+        values = [part.loc[part["Education"] == group, "BL..BOP"].to_numpy() for group in groups]
         used.append([v if len(v) >= 10 else [] for v in values])
     statistic, p_value = stratified(used, True)
     assert result.test.statistic == pytest.approx(statistic, rel=ROUNDED)

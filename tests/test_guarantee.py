@@ -14,10 +14,10 @@ _ROW = re.compile(
 )
 _TABLE = (ROOT / "docs" / "guarantee.md").read_text().split("|---|---|---|\n")[1].split("\n\n")[0]
 LINES = _TABLE.splitlines()
-ROWS = [found for found in map(_ROW.match, LINES) if found is not None]
+ROWS = [named for named in map(_ROW.match, LINES) if named is not None]
 
 
-def found(name: str) -> object:
+def named(name: str) -> object:
     """What a dotted name means below the package: the longest module, then its attributes."""
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
@@ -44,7 +44,7 @@ def test_every_row_has_a_rule_a_function_and_a_test() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["function"])
 def test_the_function_of_a_rule_exists(row: re.Match[str]) -> None:
-    assert callable(found(row["function"]))
+    assert callable(named(row["function"]))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["test"])
@@ -54,5 +54,5 @@ def test_the_attack_on_a_rule_exists(row: re.Match[str]) -> None:
 
 def test_a_name_that_is_gone_is_found_out() -> None:
     with pytest.raises(AttributeError):
-        found("center.disclosure.Told.no_such_function")
+        named("center.disclosure.Told.no_such_function")
     assert "test_no_such_attack" not in attacks_in("test_guarantee.py")

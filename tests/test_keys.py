@@ -97,10 +97,10 @@ def test_any_changed_byte_of_the_keys_is_found_and_not_quoted(tmp_path: Path) ->
     path = tmp_path / "key"
     CenterKey.load_or_create(path)
     content = path.read_bytes()
-    found = re.search(rb'"private":"([0-9a-f]{64})","public":"([0-9a-f]{64})"', content)
-    assert found is not None
-    private = found[1].decode()
-    for place in (found.start(1), found.end(1) - 1, found.start(2), found.end(2) - 1):
+    result = re.search(rb'"private":"([0-9a-f]{64})","public":"([0-9a-f]{64})"', content)
+    assert result is not None
+    private = result[1].decode()
+    for place in (result.start(1), result.end(1) - 1, result.start(2), result.end(2) - 1):
         for letter in (b"z", b"0" if content[place] != ord("0") else b"1"):
             path.write_bytes(content[:place] + letter + content[place + 1 :])
             with pytest.raises(LedgerError, match=r"key file .* is damaged") as caught:

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from unpooled.center.keys import CenterKey
 from unpooled.center.ledger import Entry, Kind, Ledger, mend, read, verify
+from unpooled.center.questions import SizesQuestion, encode
 from unpooled.errors import InputError, LedgerError
+from unpooled.results.releases import ledger_text
 
 HAIFA = CenterKey.from_seed(1, "Haifa")
 QUESTION = '{"analysis":"table","variable":"größe","where":"age >= 65\\n"}'.encode()
@@ -438,3 +440,12 @@ def test_a_ledger_that_is_not_sound_can_still_be_read(path: Path) -> None:
     path.write_bytes(b"")
     with pytest.raises(LedgerError, match="line 1: not the JSON of a ledger's header"):
         read(path)
+
+
+def test_a_ledger_says_where_a_number_was_cut(tmp_path: Path) -> None:
+    asked = SizesQuestion(variable="crp", by="age", cuts=(50, 65.5), where="sex == 'F'")
+    with Ledger("Haifa", HAIFA, tmp_path / "Haifa.ledger") as ledger:
+        ledger.append("release", encode(asked), ANSWER)
+    assert "sizes of crp by age cut at 50, 65.5 where sex == 'F'" in ledger_text(
+        *read(tmp_path / "Haifa.ledger")
+    )

@@ -56,14 +56,14 @@ QUESTIONS = {
 }
 
 
-def every_note(told: Any) -> list[str]:
+def every_note(answer: Any) -> list[str]:
     """All notes in a result's plain values, however deep."""
-    if isinstance(told, list):
-        return [note for part in told for note in every_note(part)]
-    if not isinstance(told, dict):
+    if isinstance(answer, list):
+        return [note for part in answer for note in every_note(part)]
+    if not isinstance(answer, dict):
         return []
-    own = told.get("notes", [])
-    return [*own, *(note for part in told.values() for note in every_note(part))]
+    one = answer.get("notes", [])
+    return [*one, *(note for part in answer.values() for note in every_note(part))]
 
 
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
@@ -83,21 +83,23 @@ def test_every_result_says_who_is_answered_without_the_condition(ask: Any, tmp_p
 
 
 def test_a_center_says_the_same_whether_nobody_or_a_few_are_left_out() -> None:
-    said = []
+    answer = []
     for few in (0, 2):
         rows = hospital(1, 2).with_columns(age=pl.Series([50] * few * 2 + [60] * (400 - few * 2)))
         fed = Federation.local({"Bern": rows}, seed=1)
-        said.append(fed.describe("crp", by="arm", where=WHERE).to_dict())
-    assert said[0] == said[1]
-    assert said[0]["notes"] == [note for note in said[0]["notes"] if note.startswith("Bern")] != []
+        answer.append(fed.describe("crp", by="arm", where=WHERE).to_dict())
+    assert answer[0] == answer[1]
+    assert (
+        answer[0]["notes"] == [note for note in answer[0]["notes"] if note.startswith("Bern")] != []
+    )
 
 
 def test_the_command_line_prints_it(tmp_path: Path) -> None:
     hospital(1, 2).write_csv(tmp_path / "Bern.csv")
     asked = ["describe", "crp", "--centers", str(tmp_path / "Bern.csv"), "--where", WHERE]
     assert f"note: {NEAR}" in CliRunner().invoke(app, asked).stdout
-    told = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
-    assert [note.startswith(NEAR) for note in told["notes"]] == [True]
+    answer = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
+    assert [note.startswith(NEAR) for note in answer["notes"]] == [True]
 
 
 class Liar:
@@ -106,8 +108,8 @@ class Liar:
     centers = ("Bern",)
 
     def ask(self, _question: bytes, _centers: Sequence[str]) -> Mapping[str, bytes]:
-        told = Sizes(sizes=(Size(group="all", n=40),))
-        return {"Bern": encode(Answer(k=10, aggregate=told, nearest=("Smith",)))}
+        answer = Sizes(sizes=(Size(group="all", n=40),))
+        return {"Bern": encode(Answer(k=10, aggregate=answer, nearest=("Smith",)))}
 
     def close(self) -> None:
         pass
@@ -115,6 +117,6 @@ class Liar:
 
 def test_a_group_of_which_nothing_is_told_is_not_believed() -> None:
     conversation = Coordinator(Liar()).converse()
-    said = conversation.ask(SizesQuestion(variable="crp", where=WHERE), Sizes)
-    assert (said.aggregates, said.nearest, conversation.nearest) == ({}, (), [])
-    assert [refusal.reason for _, refusal in said.refusals] == [Reason.UNREADABLE_ANSWER]
+    answer = conversation.ask(SizesQuestion(variable="crp", where=WHERE), Sizes)
+    assert (answer.aggregates, answer.nearest, conversation.nearest) == ({}, (), [])
+    assert [refusal.reason for _, refusal in answer.refusals] == [Reason.UNREADABLE_ANSWER]

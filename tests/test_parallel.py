@@ -46,24 +46,24 @@ def frame(n: int, seed: int) -> pl.DataFrame:
 
 def test_every_person_is_in_one_cell_of_one_table() -> None:
     rows = {"A": frame(200, 1), "B": frame(100, 2)}
-    told = tables(rows, Request("v", "g"))
-    assert told.rounds == 1
-    assert list(told.groups) == ["a", "b"]
-    assert {center: own[0].people for center, own in told.groups["a"].items()} == {
+    answer = tables(rows, Request("v", "g"))
+    assert answer.rounds == 1
+    assert list(answer.groups) == ["a", "b"]
+    assert {center: part[0].people for center, part in answer.groups["a"].items()} == {
         "A": 100,
         "B": 50,
     }
     exact = np.sort(rows["A"].filter(pl.col("g") == "a")["v"].to_numpy())
-    table = told.groups["a"]["A"][0]
+    table = answer.groups["a"]["A"][0]
     reached = np.searchsorted(exact, table.edges, "right")
     assert np.diff(reached, prepend=0, append=100).tolist() == table.counts.tolist()
 
 
 def test_a_small_group_is_refused_by_name_and_the_others_answer() -> None:
     small = pl.DataFrame({"v": np.arange(60.0), "g": ["a"] * 45 + ["b"] * 15})
-    told = tables({"A": small}, Request("v", "g", ("a", "b")))
-    assert told.of("b") == []
-    assert [(c, r.reason, r.limit) for c, r in told.refusals] == [("A", Reason.TOO_SMALL, 20)]
+    answer = tables({"A": small}, Request("v", "g", ("a", "b")))
+    assert answer.of("b") == []
+    assert [(c, r.reason, r.limit) for c, r in answer.refusals] == [("A", Reason.TOO_SMALL, 20)]
     with pytest.raises(RefusedError, match="fewer than 20 people"):
         tables({"A": small}, Request("v", "g", ("b",)))
 
@@ -76,16 +76,16 @@ def test_the_same_question_has_the_same_bytes_whatever_came_between(
     asked = LatticeQuestion(variable="v", by="g")
     between = [LatticeQuestion(variable="v"), TableQuestion(variable="v", by="g"), asked]
     key, ledger = CenterKey.from_seed(1, "A"), tmp_path / "A.ledger"
-    said = set()
+    answer = set()
     for _ in range(2):  # and in the next life of the center, too
         center = Center("A", open_source(frame(200, 1)), policy, key, None, ledger)
         for question in (asked, *between):
             payload = center.answer(encode(question)).payload
             if question is asked:
-                said.add(payload)
+                answer.add(payload)
         center.close()
-    assert len(said) == 1
-    assert decode_answer(said.pop()).aggregate is not None
+    assert len(answer) == 1
+    assert decode_answer(answer.pop()).aggregate is not None
 
 
 def test_what_a_new_policy_forbids_is_not_said_again(tmp_path: Path) -> None:
@@ -107,8 +107,8 @@ def test_declared_facts_shape_the_lattice() -> None:
     whole = tables({"A": days}, Request("v"), Variable(resolution=1, lower=0))
     assert set(whole.of("all")[0].edges % 1) == {0.5}
     zeros = pl.DataFrame({"v": [0.0] * 50 + np.linspace(0.1, 9, 100).tolist()})
-    own = tables({"A": zeros}, Request("v"), Variable(lower=0, atoms=(0,), scale=3))
-    first = own.of("all")[0]
+    part = tables({"A": zeros}, Request("v"), Variable(lower=0, atoms=(0,), scale=3))
+    first = part.of("all")[0]
     assert (first.counts[0], first.means[0], first.sds[0]) == (50, 0.0, 0.0)
 
 
@@ -177,9 +177,9 @@ def cells(
     ],
 )
 def test_a_center_that_answers_nonsense_is_named_and_left_out(nonsense: LatticeTables) -> None:
-    told = ask_tables(Coordinator(Liar(nonsense)).converse(), Request("v"), Variable(lower=0))
-    assert list(told.groups["all"]) == ["A"]
-    assert [(c, r.reason) for c, r in told.refusals] == [("B", Reason.UNREADABLE_ANSWER)]
+    answer = ask_tables(Coordinator(Liar(nonsense)).converse(), Request("v"), Variable(lower=0))
+    assert list(answer.groups["all"]) == ["A"]
+    assert [(c, r.reason) for c, r in answer.refusals] == [("B", Reason.UNREADABLE_ANSWER)]
 
 
 def test_wrong_declarations_are_told_in_words() -> None:

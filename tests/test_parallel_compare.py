@@ -62,10 +62,10 @@ def test_all_has_a_row_for_it_and_recommends_as_before() -> None:
     result = compare(rows(), "all")
     assert [t.method for t in result.methods] == ["weighted", "sum", "fisher", "table", "parallel"]
     assert result.recommended == "weighted"
-    told = result.to_dict()
-    assert set(told["parallel"]) == {"effect", "shift", "centers"}
-    assert told["shift"] == told["parallel"]["shift"]
-    assert "van Elteren" in told["why"]
+    answer = result.to_dict()
+    assert set(answer["parallel"]) == {"effect", "shift", "centers"}
+    assert answer["shift"] == answer["parallel"]["shift"]
+    assert "van Elteren" in answer["why"]
 
 
 def test_beside_it_the_table_is_that_of_its_own_question() -> None:
@@ -193,8 +193,8 @@ def test_a_center_that_differs_is_named_with_its_place(tmp_path: Path) -> None:
     assert worst is not None
     assert worst.p_value == min(d.p_value for (_, g), d in by_center.items() if d and g == "x")
     assert worst.difference < -0.2
-    told = json.loads(json.dumps(result.to_dict()["parallel"]["centers"]))
-    by_json = {(one["center"], one["group"]): one["deviation"] for one in told}
+    answer = json.loads(json.dumps(result.to_dict()["parallel"]["centers"]))
+    by_json = {(one["center"], one["group"]): one["deviation"] for one in answer}
     assert by_json["C", "x"] == asdict(worst)
     page = result.report(tmp_path / "c.html").read_text()
     assert "Centers against all" in page
@@ -216,7 +216,7 @@ def test_random_effects_widen_where_centers_differ() -> None:
         result.effect.high - result.effect.low
     )
     datasets = result.forest().to_dict()["datasets"].values()
-    drawn = [row["center"] for rows in datasets for row in rows if "center" in row]
+    drawn = [row["center"] for rows in datasets for row in rows if "estimate" in row]
     assert drawn == ["A", "B", "C", "D", "all centers", "random effects"]
 
 
@@ -237,13 +237,13 @@ def test_after_the_chain_people_stay_on_their_side_of_its_boundaries() -> None:
         fed = Federation.split(frame, center="h", seed=1)
         fed.table("v", by="g")
         try:
-            found = fed.compare("v", by="g", groups=("x", "y"), method="parallel")
+            result = fed.compare("v", by="g", groups=("x", "y"), method="parallel")
         except RefusedError:
             continue
         answered += 1
-        assert found.effect is not None
+        assert result.effect is not None
         effect = exact.statistic / len(x) / len(y)
-        assert found.effect.estimate == pytest.approx(effect, abs=0.01)
+        assert result.effect.estimate == pytest.approx(effect, abs=0.01)
     assert answered == 2
 
 
@@ -254,9 +254,9 @@ def test_scores_of_few_values_have_no_parallel_test() -> None:
     """
     with pytest.raises(RefusedError, match="hidden-people"):
         compare(scores(1, most=5))
-    told = compare(scores(1, most=5), "all").to_dict()
-    assert told["parallel"] is None
-    assert told["methods"][-1]["note"] == "the centers' tables do not say where enough people are"
+    answer = compare(scores(1, most=5), "all").to_dict()
+    assert answer["parallel"] is None
+    assert answer["methods"][-1]["note"] == "the centers' tables do not say where enough people are"
 
 
 def zeros() -> pl.DataFrame:

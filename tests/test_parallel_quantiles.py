@@ -48,8 +48,8 @@ def test_it_is_the_default_in_one_round_and_near_the_pooled_quantiles() -> None:
     assert (result.method, result.rounds) == ("parallel", 1)
     pooled = np.quantile(rows()["v"].to_numpy(), P)
     error = np.sqrt(np.array(P) * (1 - np.array(P)) / 1500) / stats.gamma(4).pdf(pooled)
-    found = np.array([q.estimate for q in result.quantiles])
-    assert np.all(np.abs(found - pooled) < 2 * error)
+    computed = np.array([q.estimate for q in result.quantiles])
+    assert np.all(np.abs(computed - pooled) < 2 * error)
     for q in result.quantiles:
         assert q.low is not None
         assert q.high is not None
@@ -78,9 +78,9 @@ def test_a_quantile_beyond_which_nobody_is_expected_has_no_estimate() -> None:
     """Of 700 people 0.7 lie beyond .999. The others have intervals; at .02 they hold the truth."""
     p = [0.0001, 0.001, 0.002, 0.02, 0.98, 0.998, 0.999, 0.9999]
     far = [q in (0.0001, 0.001, 0.999, 0.9999) for q in p]
-    found = quantiles(federation(rows(n=700)), "v", p).quantiles
-    assert [q.estimate is None for q in found] == far
-    for q in found:
+    result = quantiles(federation(rows(n=700)), "v", p).quantiles
+    assert [q.estimate is None for q in result] == far
+    for q in result:
         if q.estimate is None:
             assert q.note == "fewer than one person is expected beyond it"
         else:
@@ -150,10 +150,10 @@ def test_possible_values_stay_possible() -> None:
     random = np.random.default_rng(5)
     days = pl.DataFrame({"v": random.poisson(6, 900), "h": random.choice(list("AB"), 900)})
     fed = federation(days, variables={"v": Variable(resolution=1, lower=0)})
-    told = np.array([q.estimate for q in quantiles(fed, "v", P).quantiles])
+    answer = np.array([q.estimate for q in quantiles(fed, "v", P).quantiles])
     exact = np.quantile(days["v"].to_numpy(), P, method="inverted_cdf")
-    assert np.all(told == np.round(told))
-    assert np.all(np.abs(told - exact) <= [1, 0, 0, 0, 1])
+    assert np.all(answer == np.round(answer))
+    assert np.all(np.abs(answer - exact) <= [1, 0, 0, 0, 1])
 
 
 def test_zeros_that_many_share_stay_zeros() -> None:
@@ -190,18 +190,18 @@ def test_rounding_that_nobody_declared_is_found() -> None:
     """On whole years lattice points fell on possible values: half a year too low, .4 covered."""
     fed = Federation.local(ages(1), seed=1)
     declared = Federation.local(ages(1), variables={"v": Variable(resolution=1)}, seed=1)
-    found = quantiles(fed, "v", P).quantiles
-    assert found == quantiles(declared, "v", P).quantiles
-    assert all(q.estimate == round(q.estimate or 0.5) for q in found)
+    result = quantiles(fed, "v", P).quantiles
+    assert result == quantiles(declared, "v", P).quantiles
+    assert all(q.estimate == round(q.estimate or 0.5) for q in result)
 
 
 def test_rounded_data_have_no_bias() -> None:
     errors = []
     for seed in range(12):
         pooled = np.concatenate([frame["v"].to_numpy() for frame in ages(seed).values()])
-        found = quantiles(Federation.local(ages(seed), seed=1), "v", [0.25, 0.5, 0.75]).quantiles
+        result = quantiles(Federation.local(ages(seed), seed=1), "v", [0.25, 0.5, 0.75]).quantiles
         full = np.quantile(pooled, [0.25, 0.5, 0.75], method="inverted_cdf")
-        errors.append([(q.estimate or np.nan) - x for q, x in zip(found, full, strict=True)])
+        errors.append([(q.estimate or np.nan) - x for q, x in zip(result, full, strict=True)])
     assert np.abs(np.mean(errors, axis=0)).max() < 0.3
 
 
@@ -227,8 +227,10 @@ def test_after_a_table_of_the_chain_rounded_data_are_as_they_were() -> None:
     fresh, used = (Federation.local(frames, seed=1) for _ in range(2))
     used.table("v")
     quartiles = [0.25, 0.5, 0.75]
-    told = [[q.estimate for q in quantiles(fed, "v", quartiles).quantiles] for fed in (fresh, used)]
-    assert told[0] == told[1]
+    answer = [
+        [q.estimate for q in quantiles(fed, "v", quartiles).quantiles] for fed in (fresh, used)
+    ]
+    assert answer[0] == answer[1]
 
 
 def test_multiples_of_two_and_of_five_are_whole_numbers() -> None:
@@ -238,16 +240,16 @@ def test_multiples_of_two_and_of_five_are_whole_numbers() -> None:
         "A": pl.DataFrame({"v": 2 * np.round(pressure[:300] / 2)}),
         "B": pl.DataFrame({"v": 5 * np.round(pressure[300:] / 5)}),
     }
-    found = quantiles(Federation.local(frames, seed=1), "v", P[1:4]).quantiles
-    assert all(q.estimate == round(q.estimate or 0.5) for q in found)
+    result = quantiles(Federation.local(frames, seed=1), "v", P[1:4]).quantiles
+    assert all(q.estimate == round(q.estimate or 0.5) for q in result)
 
 
 def test_a_center_where_most_share_a_value_takes_no_grid_away() -> None:
     random = np.random.default_rng(5)
     frames = {name: pl.DataFrame({"v": random.poisson(5, 300).astype(float)}) for name in "AB"}
     frames["C"] = pl.DataFrame({"v": [3.0] * 100 + [4.0] * 15})
-    found = quantiles(Federation.local(frames, seed=1), "v", P).quantiles
-    assert all(q.estimate == round(q.estimate or 0.5) for q in found)
+    result = quantiles(Federation.local(frames, seed=1), "v", P).quantiles
+    assert all(q.estimate == round(q.estimate or 0.5) for q in result)
 
 
 @pytest.mark.parametrize("lower", [0.5, 1 / 3])
@@ -255,8 +257,8 @@ def test_a_limit_need_not_be_a_possible_value(lower: float) -> None:
     random = np.random.default_rng(6)
     frames = {name: pl.DataFrame({"v": 1.0 + random.poisson(9, 300)}) for name in "AB"}
     fed = Federation.local(frames, variables={"v": Variable(lower=lower)}, seed=1)
-    found = quantiles(fed, "v", P).quantiles
-    assert all(q.estimate == round(q.estimate or 0.5) for q in found)
+    result = quantiles(fed, "v", P).quantiles
+    assert all(q.estimate == round(q.estimate or 0.5) for q in result)
 
 
 def test_there_is_no_negative_zero() -> None:
@@ -280,7 +282,7 @@ def test_tables_are_read_as_their_center_means_them(analyst: Variable) -> None:
 
 
 def spread(values: FloatArray, declared: Variable) -> Federation:
-    frames = {name: pl.DataFrame({"v": own}) for name, own in zip("AB", values, strict=True)}
+    frames = {name: pl.DataFrame({"v": part}) for name, part in zip("AB", values, strict=True)}
     return Federation.local(frames, variables={"v": declared}, seed=1)
 
 
@@ -301,10 +303,10 @@ def test_a_false_resolution_is_refused_and_a_fine_one_is_not() -> None:
 def test_a_resolution_may_be_large(declared: Variable) -> None:
     """Cells per liter, in tens of millions: 1 was taken for a multiple, and divided by 0."""
     cells = 1e7 * np.round(np.random.default_rng(3).normal(700, 20, (2, 200)))
-    found = quantiles(spread(cells, declared), "v", P).quantiles
+    result = quantiles(spread(cells, declared), "v", P).quantiles
     median = np.quantile(cells, 0.5, method="inverted_cdf")
-    assert abs((found[2].estimate or 0) - median) <= 3e7
-    assert all((q.estimate or 1) % 1e7 == 0 for q in found)
+    assert abs((result[2].estimate or 0) - median) <= 3e7
+    assert all((q.estimate or 1) % 1e7 == 0 for q in result)
 
 
 def test_a_resolution_that_an_analyst_alone_declares_is_not_believed() -> None:
@@ -318,8 +320,10 @@ def test_a_resolution_that_an_analyst_alone_declares_is_not_believed() -> None:
 @pytest.mark.parametrize("values", [(3.0, 3.0), (3.0, 4.0)])
 def test_a_column_of_one_value_has_quantiles(values: tuple[float, float]) -> None:
     frame = pl.DataFrame({"v": np.repeat(values, 60), "h": np.repeat(["A", "B"], 60)})
-    found = quantiles(federation(frame), "v", [0.1, 0.9]).quantiles
-    assert [(q.estimate, q.low, q.high, q.note) for q in found] == [(v, v, v, None) for v in values]
+    result = quantiles(federation(frame), "v", [0.1, 0.9]).quantiles
+    assert [(q.estimate, q.low, q.high, q.note) for q in result] == [
+        (v, v, v, None) for v in values
+    ]
 
 
 def test_a_limit_declared_far_outside_costs_little() -> None:
@@ -330,13 +334,13 @@ def test_a_limit_declared_far_outside_costs_little() -> None:
         centers = {str(n): 80 * np.exp(0.35 * random.normal(size=n)) for n in sizes}
         frames = {name: pl.DataFrame({"v": values}) for name, values in centers.items()}
         declared = {"v": Variable(lower=0, upper=20_000)}
-        found = quantiles(
+        result = quantiles(
             Federation.local(frames, variables=declared, seed=1), "v", [0.98]
         ).quantiles[0]
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= truth <= found.high
-        assert found.high - found.low < 60
+        assert result.low is not None
+        assert result.high is not None
+        covered += result.low <= truth <= result.high
+        assert result.high - result.low < 60
     assert covered >= 9
 
 
@@ -405,18 +409,18 @@ def test_of_several_variables_a_refusal_names_its_own() -> None:
 
 def test_a_smooth_table_prints_its_bands_and_who_differs() -> None:
     frame = rows().with_columns(v=pl.col("v") + 3.0 * (pl.col("h") == "C"))
-    told = str(federation(frame).table("v", method="parallel"))
-    assert "note: C differs from the other centers" in told
-    assert told.count(" to ") > 20
+    answer = str(federation(frame).table("v", method="parallel"))
+    assert "note: C differs from the other centers" in answer
+    assert answer.count(" to ") > 20
 
 
 def test_plain_values_say_which_center_differs_and_where() -> None:
     frame = rows().with_columns(v=pl.col("v") + 3.0 * (pl.col("h") == "C"))
-    told = json.loads(json.dumps(quantiles(federation(frame), "v", [0.5]).to_dict()))
-    deviations = {one["center"]: one["deviation"] for one in told["centers"]}
+    answer = json.loads(json.dumps(quantiles(federation(frame), "v", [0.5]).to_dict()))
+    deviations = {one["center"]: one["deviation"] for one in answer["centers"]}
     assert min(deviations, key=lambda center: deviations[center]["p_value"]) == "C"
     assert deviations["C"]["difference"] < -0.2
-    assert any(note.startswith("C differs from the other centers") for note in told["notes"])
+    assert any(note.startswith("C differs from the other centers") for note in answer["notes"])
 
 
 def test_something_else_than_a_probability_is_named() -> None:
@@ -441,9 +445,9 @@ def test_the_smooth_table_has_the_shape_of_a_table(tmp_path: Path) -> None:
     assert np.abs(smooth.counts[:, 1:-1] - exact).max() < 25
     low, high = smooth.count_bands()
     assert np.mean((low[:, 1:-1] <= exact) & (exact <= high[:, 1:-1])) > 0.9
-    told = smooth.to_dict()
-    assert {"edges", "groups", "counts", "curves", "method"} <= set(told)
-    assert len(told["curves"][0]["cdf_low"]) == len(told["curves"][0]["x"])
+    answer = smooth.to_dict()
+    assert {"edges", "groups", "counts", "curves", "method"} <= set(answer)
+    assert len(answer["curves"][0]["cdf_low"]) == len(answer["curves"][0]["x"])
     assert "smooth distribution" in str(smooth)
     assert smooth.report(tmp_path / "smooth.html").read_text().count("<svg") >= 2
     with pytest.raises(InputError, match="chain or parallel, got 'kernel'"):

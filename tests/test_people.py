@@ -28,8 +28,8 @@ POLICY = Policy(ad_hoc="free", variables=("crp", "age", "sex", "seen"), person="
 
 
 def changed(before: pl.DataFrame, now: pl.DataFrame, policy: Policy = POLICY) -> str | None:
-    known = people_fingerprint(open_source(before), policy)
-    return people_changed(known, people_fingerprint(open_source(now), policy, known))
+    truth = people_fingerprint(open_source(before), policy)
+    return people_changed(truth, people_fingerprint(open_source(now), policy, truth))
 
 
 def test_the_same_rows_are_known_however_they_are_read(tmp_path: Path) -> None:
@@ -86,11 +86,11 @@ def test_a_policy_that_allows_more_or_less_leaves_the_people_as_they_are() -> No
 def test_another_meaning_of_a_person_is_a_change() -> None:
     source = open_source(ROWS)
     one, two = Policy(ad_hoc="free", person="id"), Policy(ad_hoc="free", person="age")
-    told = people_changed(people_fingerprint(source, one), people_fingerprint(source, two))
-    assert told == "a person was named by id, now by age"
+    answer = people_changed(people_fingerprint(source, one), people_fingerprint(source, two))
+    assert answer == "a person was named by id, now by age"
     mean = Policy(ad_hoc="free", person="id", per_person="mean")
-    told = people_changed(people_fingerprint(source, one), people_fingerprint(source, mean))
-    assert told == "per_person was None, now it is mean"
+    answer = people_changed(people_fingerprint(source, one), people_fingerprint(source, mean))
+    assert answer == "per_person was None, now it is mean"
 
 
 def test_what_is_no_fingerprint_is_said() -> None:
@@ -125,8 +125,8 @@ def test_what_was_read_as_a_whole_stays_as_it_is(tmp_path: Path) -> None:
     csv = tmp_path / "a.csv"
     ROWS.write_csv(csv)
     source = open_source(csv)
-    known = people_fingerprint(source, POLICY)
+    truth = people_fingerprint(source, POLICY)
     csv.write_text("crp\n1\n")
     assert source.unchanged()
-    assert people_fingerprint(source, POLICY) == known
+    assert people_fingerprint(source, POLICY) == truth
     assert open_source(ROWS).unchanged()

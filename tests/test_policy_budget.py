@@ -9,7 +9,7 @@ import pytest
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
-from unpooled.center.policy import Policy
+from unpooled.center.policy import AdHoc, Policy
 from unpooled.center.questions import (
     CatalogueQuestion,
     Question,
@@ -45,10 +45,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def open_center(
-    ledger: Path | None = None, refusals: int | None = 3, steward: Steward | None = None
+    ledger: Path | None = None,
+    refusals: int | None = 3,
+    steward: Steward | None = None,
+    ad_hoc: AdHoc = "groupings",
 ) -> Center:
     declared: dict[str, tuple[float, ...]] = {"arm": ()}
-    policy = Policy(k=10, groupings=declared, refusals_a_day=refusals)
+    policy = Policy(k=10, ad_hoc=ad_hoc, groupings=declared, refusals_a_day=refusals)
     key = CenterKey.from_seed(1, "Haifa")
     return Center("Haifa", open_source(PEOPLE), policy, key, ledger=ledger, steward=steward)
 
@@ -120,6 +123,22 @@ def test_a_group_that_is_refused_beside_one_that_is_answered_counts(
         center.close()
         center = open_center(ledger)
     assert is_spent(center)
+    center.close()
+
+
+@pytest.mark.parametrize("words", [("age < 79",), ("los < 30", "los >= 30 and los < 55")])
+def test_a_hint_counts_like_a_refusal(clock: Clock, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """That people are nearly those of an earlier answer, or are the last that can be told of."""
+    center = open_center(tmp_path / "Haifa.ledger", refusals=1, ad_hoc="free")
+    for where in words:
+        question = SizesQuestion(variable="los", where=where)
+        answer = decode_answer(center.answer(encode(question)).payload)
+        assert answer.aggregate is not None
+    assert (answer.nearest, answer.shuts_out) in ((("all",), ()), ((), ("all", "arm")))
+    for _ in range(2):
+        assert reasons(center, ANSWERED) == [Reason.BUDGET]
+        center.close()
+        center = open_center(tmp_path / "Haifa.ledger", refusals=1, ad_hoc="free")
     center.close()
 
 

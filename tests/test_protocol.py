@@ -180,9 +180,9 @@ def test_levels_of_too_few_people_are_told_with_their_neighbours(
     assert isinstance(stages, Categories)
     merged = False
     for group in stages.groups:
-        own = members(frame, group.group)["stage"]
+        part = members(frame, group.group)["stage"]
         for cell in group.cells:
-            assert cell.count == own.is_in(list(cell.levels)).sum()
+            assert cell.count == part.is_in(list(cell.levels)).sum()
             assert cell.count >= K or cell.count == 0
             merged |= cell.levels == ("II", "III")
     assert merged
@@ -216,9 +216,10 @@ def test_a_protocol_counts_as_one_question_in_the_budget_of_refusals() -> None:
     with federation(refusals_a_day=2) as fed:
         for number in range(2):
             named = Protocol(title=f"x{number}", variables=lacking.variables)
-            said = replies(fed, named).answers["Haifa"]
+            answer = replies(fed, named).answers["Haifa"]
             assert all(
-                part.answer.refusals[0].reason is Reason.UNKNOWN_VARIABLE for part in said.parts[1:]
+                part.answer.refusals[0].reason is Reason.UNKNOWN_VARIABLE
+                for part in answer.parts[1:]
             )
         refused = dict(replies(fed, Protocol(title="x3", variables=lacking.variables)).refusals)
         assert refused["Haifa"].reason is Reason.BUDGET
@@ -248,8 +249,8 @@ def test_the_protocols_own_k_is_kept_where_it_is_higher() -> None:
         answer = replies(
             fed, Protocol(title="x", k=20, groups=PLAN.groups[:3], variables=PLAN.variables)
         )
-        for said in answer.answers.values():
-            assert said.k == 20
-            for sizes in parts(said, Sizes):
+        for each in answer.answers.values():
+            assert each.k == 20
+            for sizes in parts(each, Sizes):
                 assert isinstance(sizes, Sizes)
                 assert min(size.n for size in sizes.sizes) >= 40

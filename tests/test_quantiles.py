@@ -104,16 +104,16 @@ def test_golden_quantiles_come_out(case: dict[str, Any]) -> None:
     given = case["inputs"]
     # the reference places boundaries in the middle; only what does not depend on them is compared
     fed = federation({f"c{i}": v for i, v in enumerate(given["centers"])}, policy=ITERATION)
-    found = estimates(fed.quantiles("v", given["q"], method="paper-grid"))
-    assert found == pytest.approx(case["reference"]["normal_quantile"], rel=1e-3)  # four digits
+    result = estimates(fed.quantiles("v", given["q"], method="paper-grid"))
+    assert result == pytest.approx(case["reference"]["normal_quantile"], rel=1e-3)  # four digits
 
 
 def test_one_pass_methods_are_close_to_the_truth() -> None:
     truth = stats.gamma(4).ppf(P)
     for method in ("yj-table", "interpolation", "yj-grid", "yj-likelihood"):
-        found = np.array(estimates(federation(people()).quantiles("v", P, method=method)))
-        assert found[1:4] == pytest.approx(truth[1:4], rel=0.1)
-        assert found[[0, 4]] == pytest.approx(truth[[0, 4]], rel=0.35)
+        result = np.array(estimates(federation(people()).quantiles("v", P, method=method)))
+        assert result[1:4] == pytest.approx(truth[1:4], rel=0.1)
+        assert result[[0, 4]] == pytest.approx(truth[[0, 4]], rel=0.35)
 
 
 # --- the result --------------------------------------------------------------------------------
@@ -125,9 +125,9 @@ def test_quantiles_per_group_and_side_by_side() -> None:
     fed = Federation.local({"A": rows, "B": rows}, seed=1)
     result = fed.quantiles("v", [0.5, 0.9], by="g", method=["yj-table", "interpolation"])
     assert isinstance(result, QuantileSummary)
-    told = result.to_dict()
-    assert [m["method"] for m in told["methods"]] == ["yj-table", "interpolation"]
-    one = told["methods"][0]
+    answer = result.to_dict()
+    assert [m["method"] for m in answer["methods"]] == ["yj-table", "interpolation"]
+    one = answer["methods"][0]
     assert {"method", "rounds", "quantiles", "refusals"} <= set(one)
     assert [(q["group"], q["p"]) for q in one["quantiles"]] == [
         ("a", 0.5),
@@ -214,13 +214,13 @@ def test_a_group_that_is_refused_does_not_stop_the_others() -> None:
     fed = Federation.local({"A": rows}, policy=ITERATION, seed=1)
     result = fed.quantiles("v", 0.5, by="g", method=["all", "paper-grid"])
     assert isinstance(result, QuantileSummary)
-    found = {(r.method, q.group): q for r in result.results for q in r.quantiles}
-    assert found["yj-table", "x"].estimate is not None
+    computed = {(r.method, q.group): q for r in result.results for q in r.quantiles}
+    assert computed["yj-table", "x"].estimate is not None
     for method in ("yj-likelihood", "paper-grid"):
-        assert found[method, "x"].estimate is not None
-        assert found[method, "y"].estimate is None
-    assert "at least 2 boundaries" in str(found["yj-likelihood", "y"].note)
-    assert found["paper-grid", "y"].note == "no center could answer"
+        assert computed[method, "x"].estimate is not None
+        assert computed[method, "y"].estimate is None
+    assert "at least 2 boundaries" in str(computed["yj-likelihood", "y"].note)
+    assert computed["paper-grid", "y"].note == "no center could answer"
     assert ("A", "too-small") in {(r.center, r.reason) for r in result.refusals}
 
 

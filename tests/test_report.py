@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars
 import pytest
 
 from tests.azpro import write_azpro
-from unpooled import Federation
+from unpooled import Federation, Variable
 from unpooled.apps.cli import main
 from unpooled.apps.demo import VARIABLES, write_hospitals
 from unpooled.errors import InputError
+from unpooled.results.distribution import DistributionResult
 from unpooled.results.report.page import svg
 from unpooled.results.report.text import columns_text
 
@@ -249,3 +251,53 @@ def test_names_from_the_data_are_escaped(tmp_path: Path) -> None:
     assert "<b>x" not in markup
     assert "<i>A" not in markup
     assert "<b>x" not in result._repr_html_()
+
+
+def test_a_report_says_the_answer_first_and_the_policy_last(tmp_path: Path) -> None:
+    fed = Federation.local(write_hospitals(tmp_path), variables=VARIABLES, seed=7)
+    result = fed.compare("crp", by="arm")
+    markup = result.report(tmp_path / "r.html").read_text()
+    order = ["crp is higher in patient", "<svg", "<table", "What to know", "What was asked"]
+    order += ["Everything that left", "Versions", "Their policy"]
+    places = [markup.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_a_report_can_be_a_word_document(tmp_path: Path) -> None:
+    import docx
+
+    fed = Federation.local(write_hospitals(tmp_path), variables=VARIABLES, seed=7)
+    result = fed.compare("crp", by="arm")
+    whole = docx.Document(str(result.report(tmp_path / "r.docx")))
+    texts = [paragraph.text for paragraph in whole.paragraphs]
+    assert result.answer in texts
+    assert [cell.text for cell in whole.tables[1].rows[0].cells][:3] == [
+        "center",
+        "control",
+        "patient",
+    ]
+    assert len(whole.inline_shapes) == 1
+
+
+def test_a_forest_plot_prints_numbers_sides_and_who_refused(tmp_path: Path) -> None:
+    fed = Federation.local(write_hospitals(tmp_path), variables=VARIABLES, seed=7)
+    result = fed.compare("crp", by="arm")
+    drawn = svg(result.forest())
+    effect = result.effect
+    assert effect is not None
+    printed = f"{effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f})"
+    for text in (printed, "1,368", "higher in patient →", "Porto", "too-small"):
+        assert f">{text}<" in drawn, text
+
+
+def test_a_density_is_curves_and_a_shared_value_a_bar_with_its_share(tmp_path: Path) -> None:
+    values = [0.0] * 60 + [round(1 + i / 40, 2) for i in range(240)]
+    frame = polars.DataFrame({"v": values, "center": ["A"] * 300})
+    declared = {"v": Variable(lower=0, resolution=0.01, atoms=(0,))}
+    fed = Federation.split(frame, center="center", variables=declared, seed=7)
+    result = fed.table("v", method="parallel")
+    assert isinstance(result, DistributionResult)
+    drawn = result.chart()
+    marks = [layer["mark"]["type"] for layer in drawn.to_dict()["layer"] if "mark" in layer]
+    assert ">0: 20%<" in svg(drawn)
+    assert "rect" not in marks

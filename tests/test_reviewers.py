@@ -211,10 +211,10 @@ def test_center_toml_names_the_reviewers(tmp_path: Path) -> None:
 
 
 def test_settings_of_reviewers_that_would_do_nothing_are_errors() -> None:
-    said: dict[str, Any] = {"name": "Haifa", "data": "data.csv", "ledger": "Haifa.ledger"}
+    answer: dict[str, Any] = {"name": "Haifa", "data": "data.csv", "ledger": "Haifa.ledger"}
     with pytest.raises(InputError, match='approval = "ask"'):
-        CenterFile(**said, reviewers=2)
+        CenterFile(**answer, reviewers=2)
     with pytest.raises(InputError, match="must be at least 1"):
-        CenterFile(**said, approval="ask", reviewers=0)
+        CenterFile(**answer, approval="ask", reviewers=0)
     with pytest.raises(InputError, match="must not have one key"):
-        CenterFile(**said, approval="ask", reviewer_keys={"A": "0" * 64, "B": "0" * 64})
+        CenterFile(**answer, approval="ask", reviewer_keys={"A": "0" * 64, "B": "0" * 64})

@@ -105,12 +105,12 @@ def test_answers_are_the_same_bytes_with_a_bound_and_without(
     hospital(people).write_parquet(tmp_path / "rows.parquet")
     free = center(tmp_path / "rows.parquet", None, policy)
     bounded = center(tmp_path / "rows.parquet", Scratch(LEAST, tmp_path), policy)
-    told = 0
+    answer = 0
     for question in questions:
-        said = free.answer(encode(question)).payload
-        assert bounded.answer(encode(question)).payload == said
-        told += decode_answer(said).aggregate is not None
-    assert told
+        aggregate = free.answer(encode(question)).payload
+        assert bounded.answer(encode(question)).payload == aggregate
+        answer += decode_answer(aggregate).aggregate is not None
+    assert answer
 
 
 @pytest.mark.usefixtures("all_on_disk")
@@ -120,13 +120,13 @@ def test_what_one_wrote_down_the_other_remembers(bounded_first: bool, tmp_path: 
     rows = hospital(700)
     free = center(rows, None, Policy(ad_hoc="free"), tmp_path / "free.ledger")
     expected = [free.answer(encode(question)).payload for question in LATTICE]
-    said = []
+    answer = []
     for bounded, questions in ((bounded_first, LATTICE[:4]), (not bounded_first, LATTICE[4:])):
         scratch = Scratch(LEAST, tmp_path) if bounded else None
         haifa = center(rows, scratch, Policy(ad_hoc="free"), tmp_path / "both.ledger")
-        said += [haifa.answer(encode(question)).payload for question in questions]
+        answer += [haifa.answer(encode(question)).payload for question in questions]
         haifa.close()
-    assert said == expected
+    assert answer == expected
     lines = [(tmp_path / f"{name}.memory").read_bytes() for name in ("free", "both")]
     assert lines[0] == lines[1]
 

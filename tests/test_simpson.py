@@ -94,11 +94,11 @@ def test_pairs_of_centers_add_up_to_the_pooled_effect() -> None:
     bins = np.arange(12.0)
     for left_out in ((), (0,), (1, 3)):
         kept = [i for i in range(4) if i not in left_out]
-        people = [np.repeat(bins, own[kept].sum(axis=0).astype(int)) for own in (x, y)]
+        people = [np.repeat(bins, part[kept].sum(axis=0).astype(int)) for part in (x, y)]
         assert pairs.effect(left_out) == pytest.approx(rank_statistics(*people).effect)
     whole = table_effect(np.array([x.sum(axis=0), y.sum(axis=0)]))
     assert whole.estimate == pytest.approx(pairs.effect())
-    null = rank_statistics(*(np.repeat(bins, own.sum(axis=0).astype(int)) for own in (x, y)))
+    null = rank_statistics(*(np.repeat(bins, part.sum(axis=0).astype(int)) for part in (x, y)))
     reach = 1.96 * np.sqrt(null.variance) / (2 * null.n_x * null.n_y)
     assert whole.high - whole.estimate == pytest.approx(reach)
 

@@ -129,8 +129,8 @@ def test_a_group_called_none_is_a_group_and_what_r_writes_for_nothing_is_not(
     file = tmp_path / "a.csv"
     rows = "".join(f"{i},{('None', 'N/A', 'aspirin', 'NA')[i % 4]}\n" for i in range(120))
     file.write_text(f"crp,drug\n{rows}")
-    told = Federation.local({"Haifa": file}, seed=1).describe("crp", by="drug").to_dict()
-    assert {group["group"]: group["n"] for group in told["groups"]} == dict.fromkeys(
+    answer = Federation.local({"Haifa": file}, seed=1).describe("crp", by="drug").to_dict()
+    assert {group["group"]: group["n"] for group in answer["groups"]} == dict.fromkeys(
         ("N/A", "None", "aspirin"), 30
     )
 
@@ -170,8 +170,8 @@ def test_text_among_numbers_is_pointed_at(tmp_path: Path) -> None:
         "1;4;0.3;A1;1;F;Ada\n2;;<0.1;7;x;M;Bo\n3;12,5;5e-1;B2;y;F;Cy\n4;1,25;2;B3;;M;Di\n"
     )
     source = open_source(file)
-    told = [str(found) for found in almost_numbers(source, source.kinds)]
-    assert told == [
+    answer = [str(each) for each in almost_numbers(source, source.kinds)]
+    assert answer == [
         "comma is read as text, for row 3 has '12,5'. Hint: decimals have a point: 12.5",
         "below is read as text, for row 2 has '<0.1'. "
         "Hint: a cell holds a number, or nothing; missing = [...] in [variables.below] names other "
@@ -180,7 +180,7 @@ def test_text_among_numbers_is_pointed_at(tmp_path: Path) -> None:
     words = open_source(
         pl.DataFrame({"v": ["1", "NA", "<2", "3", "4"], "w": ["1", "2", "NA"] + ["4"] * 2})
     )
-    assert [found.cell for found in almost_numbers(words, words.kinds)] == ["<2", "NA"]
+    assert [each.cell for each in almost_numbers(words, words.kinds)] == ["<2", "NA"]
     long = open_source(pl.DataFrame({"v": ["1", "2", "3", "note " * 100]}))
     assert "row 4 has 'note note" in str(*almost_numbers(long, long.kinds))
     assert len(str(*almost_numbers(long, long.kinds))) < 200
@@ -232,11 +232,11 @@ def test_a_fingerprint_changes_with_every_value_and_with_the_order() -> None:
         ("t", ["a", "b", None]),
         ("t", ["b", "a", "c"]),
     ]
-    told = {open_source(pl.DataFrame(base)).fingerprint(*base)}
+    answer = {open_source(pl.DataFrame(base)).fingerprint(*base)}
     for column, values in changes:
-        told.add(open_source(pl.DataFrame({**base, column: values})).fingerprint(*base))
-    told.add(open_source(pl.DataFrame(base)).fingerprint("f", "i"))
-    assert len(told) == len(changes) + 2
+        answer.add(open_source(pl.DataFrame({**base, column: values})).fingerprint(*base))
+    answer.add(open_source(pl.DataFrame(base)).fingerprint("f", "i"))
+    assert len(answer) == len(changes) + 2
 
 
 def test_a_fingerprint_is_the_same_however_rows_are_read(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_fingerprint_is_the_same_however_rows_are_read(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("values", "found"),
+    ("values", "result"),
     [
         (np.arange(100.0), 1.0),
         (np.arange(100.0) * 5, 5.0),
@@ -261,11 +261,11 @@ def test_a_fingerprint_is_the_same_however_rows_are_read(tmp_path: Path) -> None
     ],
 )
 def test_the_resolution_of_rounded_values_is_found(
-    values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], found: float | None
+    values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], result: float | None
 ) -> None:
     source = open_source(pl.DataFrame({"v": values}))
     usual = [100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1]
-    assert source.resolution("v", usual, 10) == found
+    assert source.resolution("v", usual, 10) == result
 
 
 def test_digits_tell_whether_values_are_multiples() -> None:

@@ -101,5 +101,5 @@ def test_reading_what_is_declared_needs_no_numpy() -> None:
     import sys
 
     script = "import sys, unpooled.apps.cli; print('numpy' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert found.stdout.strip() == "False", found.stderr
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.stdout.strip() == "False", result.stderr

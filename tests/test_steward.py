@@ -11,7 +11,15 @@ from unpooled.center.data.sources import open_source
 from unpooled.center.keys import CenterKey
 from unpooled.center.ledger import read
 from unpooled.center.policy import Policy
-from unpooled.center.questions import Reason, SizesQuestion, decode_answer, encode
+from unpooled.center.questions import (
+    Protocol,
+    ProtocolQuestion,
+    ProtocolVariable,
+    Reason,
+    SizesQuestion,
+    decode_answer,
+    encode,
+)
 from unpooled.center.steward import (
     Decision,
     Steward,
@@ -107,7 +115,7 @@ def test_a_steward_can_change_his_mind(haifa: Center, folder: Path, decision: De
     for question in (QUESTION, OTHER):
         haifa.answer(question)
     assert {held.name for held, _ in decided(folder)} == {mine.name, other.name}
-    assert {said for _, said in decided(folder)} == {decision}
+    assert {each for _, each in decided(folder)} == {decision}
     with pytest.raises(InputError, match="there are 2 decisions, say which"):
         withdraw(folder, None)
     assert withdraw(folder, mine.short) == (mine, decision)
@@ -119,6 +127,28 @@ def test_a_steward_can_change_his_mind(haifa: Center, folder: Path, decision: De
     withdraw(folder, None)
     with pytest.raises(InputError, match="no decision is in force"):
         withdraw(folder, None)
+
+
+def test_a_steward_can_change_their_mind_about_a_protocol_that_left(
+    haifa: Center, folder: Path
+) -> None:
+    """Its bytes are kept to be the same again, and wait again all the same."""
+    plan = Protocol(title="stays", variables={"los": ProtocolVariable(kind="number")})
+    question = encode(ProtocolQuestion(protocol=plan))
+    with pytest.raises(HeldError):
+        haifa.answer(question)
+    decide_all(folder, "approved")
+    first = haifa.answer(question).payload
+    assert haifa.answer(question).payload == first
+    withdraw(folder, None)
+    with pytest.raises(HeldError):
+        haifa.answer(question)
+    (held,) = pending(folder)
+    assert held.answer.encode() == first
+    decide_all(folder, "refused")
+    answer = decode_answer(haifa.answer(question).payload)
+    assert [r.reason for r in answer.refusals] == [Reason.REFUSED_BY_STEWARD]
+    assert pending(folder) == []
 
 
 def test_a_refusal_that_was_not_recorded_yet_can_be_withdrawn(haifa: Center, folder: Path) -> None:

@@ -34,10 +34,10 @@ def fed(frames: dict[str, pl.DataFrame]) -> Federation:
 
 def pooled(rows: Any, time: str, event: str, by: str) -> dict[str, FollowUp]:
     frame = rows.to_pandas() if isinstance(rows, pl.DataFrame) else rows
-    groups = {str(label): own for label, own in frame.groupby(by)}
+    groups = {str(label): part for label, part in frame.groupby(by)}
     return {
-        label: FollowUp.of(own[time].to_numpy(float), own[event].to_numpy(float))
-        for label, own in groups.items()
+        label: FollowUp.of(part[time].to_numpy(float), part[event].to_numpy(float))
+        for label, part in groups.items()
     }
 
 
@@ -45,18 +45,18 @@ def test_whole_months_are_found(frames: dict[str, pl.DataFrame]) -> None:
     """A horizon that is no whole number leaves a finer grid, on which both stand."""
     months = {name: f.with_columns(pl.col("months").ceil()) for name, f in frames.items()}
     declared = {"months": Variable(resolution=1)}
-    fed, known = (
+    fed, truth = (
         Federation.local(months, policy=ALL, variables=facts, seed=1) for facts in ({}, declared)
     )
-    told, same = (
+    answer, same = (
         f.survival("months", "died", by="arm", groups=("old", "new"), horizon=36)
-        for f in (fed, known)
+        for f in (fed, truth)
     )
-    assert told.to_dict()["medians"] == same.to_dict()["medians"]
-    assert all(m["estimate"] == round(m["estimate"]) for m in told.to_dict()["medians"])
+    assert answer.to_dict()["medians"] == same.to_dict()["medians"]
+    assert all(m["estimate"] == round(m["estimate"]) for m in answer.to_dict()["medians"])
     fed = Federation.local(months, policy=ALL, seed=1)
     odd = fed.survival("months", "died", by="arm", groups=("old", "new"), horizon=36.5)
-    for one, other in zip(odd.to_dict()["medians"], told.to_dict()["medians"], strict=True):
+    for one, other in zip(odd.to_dict()["medians"], answer.to_dict()["medians"], strict=True):
         assert one["estimate"] == pytest.approx(other["estimate"], abs=1)
         assert one["estimate"] * 2 == round(one["estimate"] * 2)
 
@@ -82,19 +82,19 @@ def test_curves_and_tests_are_near_those_of_the_pooled_people(
 
 
 def test_the_shape_for_json_is_as_promised(fed: Federation) -> None:
-    told = fed.survival("months", "died", by="arm", horizon=24).to_dict()
-    json.dumps(told, allow_nan=False)
-    (new, old) = told["curves"]
+    answer = fed.survival("months", "died", by="arm", horizon=24).to_dict()
+    json.dumps(answer, allow_nan=False)
+    (new, old) = answer["curves"]
     assert (new["group"], old["group"]) == ("new", "old")
     for name in ("time", "survival", "low", "high", "at_risk"):
         assert len(new[name]) == len(new["time"]) > 20
-    assert set(told["medians"][0]) == {"group", "p", "estimate", "low", "high"}
-    assert {"statistic", "df", "p_value"} <= set(told["logrank"])
-    assert told["hazard_ratio"]["group"] == "old"
-    assert told["hazard_ratio"]["low"] < told["hazard_ratio"]["estimate"]
-    assert told["restricted_means"][0]["until"] == new["end"] == 24
-    assert told["refusals"] == []
-    assert told["notes"] == []
+    assert set(answer["medians"][0]) == {"group", "p", "estimate", "low", "high"}
+    assert {"statistic", "df", "p_value"} <= set(answer["logrank"])
+    assert answer["hazard_ratio"]["group"] == "old"
+    assert answer["hazard_ratio"]["low"] < answer["hazard_ratio"]["estimate"]
+    assert answer["restricted_means"][0]["until"] == new["end"] == 24
+    assert answer["refusals"] == []
+    assert answer["notes"] == []
 
 
 def test_one_round_is_enough_where_groups_and_horizon_are_known(
@@ -160,8 +160,8 @@ def test_the_event_may_be_coded_in_many_ways(codes: tuple[Any, Any], event_is: A
 def test_a_status_that_is_not_known_is_no_censoring(tmp_path: Path, word: str) -> None:
     rows = [f"{i % 50 + 1},{('yes', 'no', word)[i % 3]}\n" for i in range(180)]
     (tmp_path / "a.csv").write_text(f"months,status\n{''.join(rows)}")
-    known = "".join(row for row in rows if row.endswith(("yes\n", "no\n")))
-    (tmp_path / "b.csv").write_text(f"months,status\n{known}")
+    truth = "".join(row for row in rows if row.endswith(("yes\n", "no\n")))
+    (tmp_path / "b.csv").write_text(f"months,status\n{truth}")
     one, two, three = (
         Federation.local({"A": tmp_path / name}, seed=1)
         .survival("months", "status", event_is=meant, horizon=60)
@@ -224,9 +224,9 @@ def test_a_group_that_is_mistyped_is_an_error_and_can_be_put_right(
     fed = Federation.local(frames, seed=1)
     with pytest.raises(InputError, match=r"in 'nobody' of 'arm'\. Groups with enough people"):
         fed.survival("months", "died", by="arm", groups=("old", "nobody"))
-    told = fed.survival("months", "died", by="arm", groups=("old", "new"), horizon=60)
+    answer = fed.survival("months", "died", by="arm", groups=("old", "new"), horizon=60)
     again = fed.survival("months", "died", by="arm", groups=("old", "new"), horizon=60)
-    assert again.to_dict()["curves"] == told.to_dict()["curves"]
+    assert again.to_dict()["curves"] == answer.to_dict()["curves"]
 
 
 def test_people_without_a_time_or_a_status_are_left_out() -> None:
@@ -259,10 +259,10 @@ def test_nothing_is_told_beyond_a_follow_up_that_nobody_declared(tmp_path: Path,
         people = full[arm.group]
         assert 55 <= arm.curve.end <= 60
         assert arm.curve.times[-1] <= arm.curve.end
-        known = KaplanMeierFitter().fit(people.times, people.events)
+        truth = KaplanMeierFitter().fit(people.times, people.events)
         assert arm.restricted_mean is not None
         assert arm.restricted_mean.until == 55
-        mean = restricted_mean_survival_time(known, 55)
+        mean = restricted_mean_survival_time(truth, 55)
         assert arm.restricted_mean.mean == pytest.approx(mean, abs=0.3)
     median = result.arms[0].median.estimate  # pooled: 58
     assert median is None or 56 < median <= 60
@@ -385,11 +385,11 @@ def test_an_arm_of_unknown_status_is_estimated_from_the_other() -> None:
     assert any(note.startswith("new: precision is poor") for note in result.notes)
     ratio = result.ratios[0].ratio
     full = pooled(rows, "months", "died", "arm")
-    known = hazard_ratio(full["old"], full["new"])
+    truth = hazard_ratio(full["old"], full["new"])
     assert ratio is not None
-    assert known is not None
-    assert ratio.low < math.exp(known.log) < ratio.high
-    assert ratio.high / ratio.low > known.interval().high / known.interval().low
+    assert truth is not None
+    assert ratio.low < math.exp(truth.log) < ratio.high
+    assert ratio.high / ratio.low > truth.interval().high / truth.interval().low
 
 
 @pytest.mark.parametrize("order", [("arm", "sex"), ("sex", "arm"), (None, "arm", "sex")])
@@ -455,7 +455,7 @@ def test_restricted_means_differ_as_in_the_pooled_people(
         "months", "died", by="arm", groups=("old", "new"), horizon=60
     ).mean_differences
     full = pooled(pl.concat(frames.values()), "months", "died", "arm")
-    fits = {g: KaplanMeierFitter().fit(own.times, own.events) for g, own in full.items()}
+    fits = {g: KaplanMeierFitter().fit(part.times, part.events) for g, part in full.items()}
     means = {g: restricted_mean_survival_time(fit, apart.until) for g, fit in fits.items()}
     assert (apart.versus, apart.group) == ("old", "new")
     assert apart.difference == pytest.approx(means["new"] - means["old"], abs=0.3 * apart.error)
@@ -494,8 +494,8 @@ def test_the_command_prints_json_and_writes_a_report(
     with pytest.raises(SystemExit) as stopped:
         main([*command, *extra, "--chart", str(chart)])
     assert not stopped.value.code
-    told = json.loads(capsys.readouterr().out)
-    assert told["horizon"] == 60
-    assert len(told["curves"]) == 2
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["horizon"] == 60
+    assert len(answer["curves"]) == 2
     assert "<svg" in report.read_text()
     assert "<svg" in chart.read_text()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -111,10 +112,10 @@ def test_every_grouping_follows_from_one_answer(
     arms = [followed(people.filter(pl.col(by) == level)) for level in groups]
     assert result.stratified is not None
     assert result.stratified.statistic == pytest.approx(log_rank(arms, stratified=True).statistic)
-    exact, found = hazard_ratio(arms[0], arms[1], stratified=True), result.ratios[0].ratio
+    exact, computed = hazard_ratio(arms[0], arms[1], stratified=True), result.ratios[0].ratio
     assert exact is not None
-    assert found is not None
-    assert found.estimate == pytest.approx(exact.interval().estimate)
+    assert computed is not None
+    assert computed.estimate == pytest.approx(exact.interval().estimate)
     assert not left_out(result)
     assert result.rounds == 0
 
@@ -175,10 +176,10 @@ def test_levels_told_together_are_one_stratum_and_nobody_is_lost(people: pl.Data
     answers = [answer(str(c), people.filter(center=c), label) for c in people["center"].unique()]
     asked = question(ARM, SEX)
     result = survival_of_blocks(asked, answers, BlockView("arm", strata=("sex",)))
-    told = people.with_columns(
+    released = people.with_columns(
         sex=pl.when(center="Porto").then(pl.lit("F or M")).otherwise(pl.col("sex"))
     )
-    arms = [followed(told.filter(arm=arm), "sex") for arm in ("old", "new")]
+    arms = [followed(released.filter(arm=arm), "sex") for arm in ("old", "new")]
     assert result.stratified is not None
     assert result.stratified.statistic == pytest.approx(log_rank(arms, stratified=True).statistic)
     assert not left_out(result)
@@ -192,6 +193,30 @@ def test_levels_told_together_are_one_stratum_and_nobody_is_lost(people: pl.Data
     model = survival_of_blocks(asked, answers, BlockView("arm", covariates=("sex",)))
     assert "30 people are left out of the adjusted hazard ratios" in left_out(model)[0]
     assert sum(arm.followed.total for arm in model.arms) == people.height
+
+
+def test_an_arm_that_went_to_the_joint_center_is_compared_with_the_one_that_stayed(
+    people: pl.DataFrame,
+) -> None:
+    """Bern keeps one arm, Porto gives both; Bern's stratum is then that of the joint center."""
+    stays = (pl.col("center") == "Haifa") | (
+        (pl.col("center") == "Bern") & (pl.col("arm") == "old")
+    )
+    label = by_levels("arm", "sex")
+    alone = people.filter(stays)
+    answers = [answer(name, alone.filter(center=name), label) for name in ("Haifa", "Bern")]
+    joint = answer("joint (2 centers)", people.filter(~stays), label)
+    answers.append(replace(joint, members=("Bern", "Porto")))
+    released = people.with_columns(center=pl.col("center").replace({"Porto": "Bern"}))
+    arms = [followed(released.filter(arm=arm), "sex") for arm in ("old", "new")]
+    view = BlockView("arm", strata=("sex",))
+    result = survival_of_blocks(question(ARM, SEX), answers, view)
+    assert result.stratified is not None
+    assert result.stratified.statistic == pytest.approx(log_rank(arms, stratified=True).statistic)
+    whole = replace(answers[2], members=("Porto",))  # as if Bern had given nobody
+    apart = survival_of_blocks(question(ARM, SEX), [*answers[:2], whole], view)
+    assert apart.stratified is not None
+    assert apart.stratified.statistic != pytest.approx(result.stratified.statistic, rel=1e-3)
 
 
 @pytest.mark.parametrize(

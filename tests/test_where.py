@@ -320,9 +320,9 @@ SIGNS: dict[str, Callable[[Any, Any], Any]] = {
 
 def leaves_of_kind(kind: Kind) -> st.SearchStrategy[Condition]:
     alike = {"integer", "float"} if kind in ("integer", "float") else {kind}
-    own = st.sampled_from([Column(name) for name in KINDS if KINDS[name] == kind])
+    part = st.sampled_from([Column(name) for name in KINDS if KINDS[name] == kind])
     other = st.sampled_from([Column(name) for name in KINDS if KINDS[name] in alike])
-    return leaves_of(own, st.sampled_from([Literal(value) for value in VALUES[kind]]), other)
+    return leaves_of(part, st.sampled_from([Literal(value) for value in VALUES[kind]]), other)
 
 
 DRAW = random.Random(2)
@@ -385,8 +385,8 @@ def query() -> Iterator[Query]:
 @settings(max_examples=500)
 def test_duckdb_finds_what_three_valued_logic_says(query: Query, condition: Condition) -> None:
     sql, parameters = to_sql(condition, KINDS)
-    found = [truth for (truth,) in query(f"SELECT {sql} FROM rows ORDER BY rowid", parameters)]
-    assert found == [holds(condition, dict(zip(TYPES, row, strict=True))) for row in ROWS]
+    result = [truth for (truth,) in query(f"SELECT {sql} FROM rows ORDER BY rowid", parameters)]
+    assert result == [holds(condition, dict(zip(TYPES, row, strict=True))) for row in ROWS]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -1,11 +1,12 @@
 """Statistics across hospitals without pooling the data.
 
-No number leaves a center that speaks for fewer than K people.
+Every number that leaves a hospital describes at least K of its patients.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from unpooled.analyses.book import Book
     from unpooled.analyses.protocol import read_protocol
     from unpooled.center.data.variables import Variable, read_codebook
     from unpooled.center.policy import Policy
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from unpooled.federation import Federation
 
 __version__ = "0.1.0"
-__all__ = ["Federation", "Policy", "Protocol", "Variable", "read_codebook", "read_protocol"]
+__all__ = ["Book", "Federation", "Policy", "Protocol", "Variable", "read_codebook", "read_protocol"]
 
 _HOMES = {
+    "Book": "unpooled.analyses.book",
     "Federation": "unpooled.federation",
     "Policy": "unpooled.center.policy",
     "Protocol": "unpooled.center.questions",

@@ -11,6 +11,7 @@ import typer
 
 study_app = typer.Typer(help="Simulation studies: the paper's, and your own.", no_args_is_help=True)
 
+SIMS, SURVIVAL_SIMS = 1000, 200  # of a plan; a run of survival takes a tenth of a second and more
 Sims = Annotated[int, typer.Option(help="Simulations of each setting.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 Jobs = Annotated[
@@ -121,20 +122,62 @@ def plan(
         list[str],
         typer.Option(metavar="NUMBERS...", help="People of group x per center: 300,200,100."),
     ],
-    effect: Annotated[float, typer.Option(help="How much larger group y is.")],
+    effect: Annotated[
+        float | None,
+        typer.Option(help="How much larger group y is, of a number.", show_default=False),
+    ] = None,
+    hazard_ratio: Annotated[
+        float | None,
+        typer.Option(
+            help="Of times to an event: the hazard of group y to that of x.", show_default=False
+        ),
+    ] = None,
+    proportions: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NUMBERS...", help="The share of group x, and of y: .2,.3.", show_default=False
+        ),
+    ] = None,
     sizes_y: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NUMBERS...", help="People of group y, if not as many.", show_default=False
         ),
     ] = None,
-    center_sd: Annotated[float, typer.Option(help="SD of the centers' levels.")] = 0.0,
-    effect_sd: Annotated[float, typer.Option(help="SD of the centers' effects.")] = 0.0,
+    median: Annotated[
+        float | None,
+        typer.Option(help="With --hazard-ratio: the median of group x.", show_default=False),
+    ] = None,
+    follow_up: Annotated[
+        float | None,
+        typer.Option(help="With --hazard-ratio: when follow-up ends.", show_default=False),
+    ] = None,
+    dropout: Annotated[
+        float | None,
+        typer.Option(
+            help="With --hazard-ratio: the share lost before, evenly.", show_default=False
+        ),
+    ] = None,
+    center_sd: Annotated[
+        float, typer.Option(help="SD of the centers' levels, log hazards or log odds.")
+    ] = 0.0,
+    effect_sd: Annotated[
+        float, typer.Option(help="SD of the centers' effects, log hazard or log odds ratios.")
+    ] = 0.0,
     family: Annotated[
-        str, typer.Option(help="Such as normal, t:df=3 or gamma:shape=4,scale=2.")
-    ] = "normal",
-    k: Annotated[int, typer.Option("--k", help="Every number speaks for at least K people.")] = 10,
-    alternative: Annotated[str, typer.Option(help="two-sided, greater or less.")] = "two-sided",
+        str | None,
+        typer.Option(
+            help="With --effect: such as normal (the default), t:df=3 or gamma:shape=4,scale=2.",
+            show_default=False,
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("--k", help="Every number describes at least K people.")] = 10,
+    alternative: Annotated[
+        str | None,
+        typer.Option(
+            help="With --effect: two-sided (the default), greater or less.", show_default=False
+        ),
+    ] = None,
     level: Annotated[float, typer.Option(help="The level of the tests.")] = 0.05,
     power: Annotated[
         float | None, typer.Option(help="Also find the people needed for this power.")
@@ -142,16 +185,26 @@ def plan(
     p: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NUMBERS...", help="Also the standard error of these quantiles: .5,.98."
+            metavar="NUMBERS...",
+            help="With --effect: also the standard error of these quantiles: .5,.98.",
         ),
     ] = None,
-    sims: Sims = 1000,
+    sims: Annotated[
+        int | None,
+        typer.Option(
+            help="Simulations: 1000, with --hazard-ratio 200, if not given.", show_default=False
+        ),
+    ] = None,
     seed: Seed = 1,
     jobs: Jobs = None,
     chart: Annotated[Path | None, typer.Option(help="Write power by people (.svg, .png).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Power and precision of a planned federation, against pooled data."""
+    """Power and precision of a planned federation, against pooled data.
+
+    For a number (--effect), times to an event (--hazard-ratio, --median, --follow-up) or a
+    proportion (--proportions).
+    """
     from unpooled_study.planning import make_plan
     from unpooled_study.reading import read_plan
 
@@ -159,22 +212,30 @@ def plan(
         from unpooled.results.report.page import check_chart_file
 
         check_chart_file(chart)
-    n_x, n_y, quantiles = (",".join(given) if given else None for given in (sizes, sizes_y, p))
+    n_x, n_y, quantiles, shares = (
+        ",".join(typed) if typed else None for typed in (sizes, sizes_y, p, proportions)
+    )
     planned = read_plan(
         n_x or "",
         n_y,
-        effect,
-        center_sd,
-        effect_sd,
-        family,
-        k,
-        alternative,
-        level,
-        power,
-        quantiles,
+        effect=effect,
+        hazard_ratio=hazard_ratio,
+        proportions=shares,
+        center_sd=center_sd,
+        effect_sd=effect_sd,
+        k=k,
+        level=level,
+        power=power,
+        family=family,
+        alternative=alternative,
+        p=quantiles,
+        median=median,
+        follow_up=follow_up,
+        dropout=dropout,
     )
+    usual = SIMS if hazard_ratio is None else SURVIVAL_SIMS
     with _kept(None) as folder:
-        result = make_plan(planned, sims, seed, jobs_of(jobs), folder)
+        result = make_plan(planned, sims or usual, seed, jobs_of(jobs), folder)
     if chart is not None:
         from unpooled.results.report.charts import save
 

@@ -5,13 +5,20 @@ several methods share, and answers with the public maths: no statistic is comput
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from unpooled.center.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.density.distribution import smooth
+from unpooled.maths.density.placing import Placed, place
+from unpooled.maths.lattice.cutting import lattice_table
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, public_lattice
 from unpooled.maths.moments import SD_NEEDS, Rare, telling_values
 from unpooled.maths.quantiles import quantile, yeo_johnson
+from unpooled.maths.ranks.cross_center import cross_center
 from unpooled.maths.ranks.mann_whitney import (
     Alternative,
     RankStatistics,
@@ -132,6 +139,40 @@ class Federated:
         if table is None or not table.people.all():
             raise NoAnswer("no center has enough people in a group")
         return table
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The public one of a variable that nobody declared, with about this spread."""
+        return public_lattice(scale=float(np.concatenate(self.pooled).std()))
+
+    @cached_property
+    def lattice_tables(self) -> list[dict[int, LatticeTable]]:
+        """The parallel method's tables, group by group; a center needs two cells of K people."""
+        draws = keyed_draws(self._random.bytes(32), "v")
+        k = self.rule.k
+        return [
+            {
+                number: table
+                for number, center in enumerate(self.everybody)
+                if len(center[group]) >= 2 * k
+                and self.says_where(
+                    table := lattice_table(center[group], self.lattice, k, draws, "tails")
+                )
+            }
+            for group in range(len(self.everybody[0]))
+        ]
+
+    def says_where(self, table: LatticeTable) -> bool:
+        """Whether it says where its people are; one or two open cells without means do not."""
+        return len(table.counts) > 2 or not np.isnan(table.means).any()
+
+    def placed(self, group: int) -> Placed:
+        """The pseudo-people of a group, by center."""
+        tables = self.lattice_tables[group]
+        if not tables:
+            raise NoAnswer("no center has people enough for a table")
+        placed = place(list(tables.values()), self.lattice)
+        return replace(placed, centers=np.array(list(tables))[placed.centers])
 
     def alike(self) -> Alike:
         """The counts that `compare` tests."""
@@ -258,6 +299,24 @@ def _sum(people: Federated, alternative: Alternative) -> float:
 @test_method("weighted")
 def _weighted(people: Federated, alternative: Alternative) -> float:
     return weighted_test(people.statistics, alternative).log_p
+
+
+@test_method("parallel")
+def _parallel(people: Federated, alternative: Alternative) -> float:
+    ranks: list[RankStatistics | None] = []
+    for number, center in enumerate(people.everybody):
+        both = all(number in tables for tables in people.lattice_tables)
+        may = both and not people.takes_few_values(center)
+        ranks.append(rank_statistics(center[0], center[1]) if may else None)
+    return cross_center(people.placed(0), people.placed(1), ranks).test(alternative).log_p
+
+
+@quantile_method("parallel")
+def _parallel_quantiles(people: Federated, p: FloatArray) -> FloatArray:
+    tables = list(people.lattice_tables[0].values())
+    if not tables:
+        raise NoAnswer("no center has people enough for a table")
+    return smooth(tables, people.lattice).quantile(p)
 
 
 @quantile_method("sample")

@@ -1,20 +1,26 @@
 """Planning a federation: the power of each test, the precision of quantiles, the people needed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 import numpy as np
 
 from unpooled.errors import InputError
+from unpooled.maths.arrays import FloatArray
 from unpooled.maths.ranks.mann_whitney import Alternative
 from unpooled.results.report.text import columns_text, number
 from unpooled_study.families import AnyFamily, Normal
 from unpooled_study.methods import LIKELIHOOD_POWERS, people_for_powers
 from unpooled_study.monte_carlo import Estimate, share, standard_deviation
+from unpooled_study.outcome_settings import (
+    OUTCOME_METHODS,
+    ProportionSetting,
+    SurvivalSetting,
+)
 from unpooled_study.runs import run
 from unpooled_study.settings import QuantileSetting, TestSetting
 
@@ -23,17 +29,57 @@ if TYPE_CHECKING:
 
 TESTS = ("combined", "table", "fisher", "sum", "weighted")  # of `compare`, beside pooled data
 ESTIMATORS = ("sample", "yj-table", "yj-likelihood", "interpolation")
+PARALLEL_SIMS = 100  # a run of the parallel method takes a tenth of a second
 STEP = math.sqrt(2)
 NORMAL = Normal()
 MOST, LEAST = 8, -8  # steps up and down from the planned sizes
 
+Setting = TestSetting | QuantileSetting | SurvivalSetting | ProportionSetting
+Errors = tuple[dict[str, Any], str, FloatArray]
+"""What is estimated, by which method, and estimate − truth in each simulation (NaN: none)."""
+Runs = Callable[[Setting], FloatArray]
+"""The simulations of a setting, a row each."""
+
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A planned federation: people per center and group, the effect in units of the variable."""
+class _Sizes:
+    """People per center and group."""
 
     n_x: tuple[int, ...]
     n_y: tuple[int, ...]
+
+    def _check(self, shares: Mapping[str, float | None]) -> None:
+        """Raise where there are no people, or a share is none."""
+        if not self.n_x or len(self.n_x) != len(self.n_y):
+            raise InputError("sizes must name at least one center, the same ones in both groups")
+        if min(self.n_x + self.n_y) < 1:
+            raise InputError("sizes must be at least 1")
+        for name, value in shares.items():
+            if value is not None and not 0 < value < 1:
+                raise InputError(f"{name} must lie in (0, 1), got {value:g}")
+
+    @property
+    def people(self) -> int:
+        """How many people there are."""
+        return sum(self.n_x) + sum(self.n_y)
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The two groups of each center."""
+        return list(zip(self.n_x, self.n_y, strict=True))
+
+    def scaled(self, factor: float) -> Self:
+        """The same federation with so many times the people in each center."""
+        n_x, n_y = (
+            tuple(max(round(n * factor), 1) for n in sizes) for sizes in (self.n_x, self.n_y)
+        )
+        return replace(self, n_x=n_x, n_y=n_y)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(_Sizes):
+    """A planned federation: people per center and group, the effect in units of the variable."""
+
     effect: float
     center_sd: float = 0.0
     effect_sd: float = 0.0
@@ -45,34 +91,19 @@ class Plan:
     p: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.n_x or len(self.n_x) != len(self.n_y):
-            raise InputError("sizes must name at least one center, the same ones in both groups")
-        if min(self.n_x + self.n_y) < 1:
-            raise InputError("sizes must be at least 1")
-        for name, value in (
-            ("level", self.level),
-            ("power", self.power),
-            *(("p", p) for p in self.p),
-        ):
-            if value is not None and not 0 < value < 1:
-                raise InputError(f"{name} must lie in (0, 1), got {value:g}")
+        self._check({"level": self.level, "power": self.power})
+        for p in self.p:
+            self._check({"p": p})
 
     @property
-    def people(self) -> int:
-        """How many people there are."""
-        return sum(self.n_x) + sum(self.n_y)
-
-    def scaled(self, factor: float) -> "Plan":
-        """The same federation with so many times the people in each center."""
-        n_x, n_y = (
-            tuple(max(round(n * factor), 1) for n in sizes) for sizes in (self.n_x, self.n_y)
-        )
-        return replace(self, n_x=n_x, n_y=n_y)
+    def precision_title(self) -> str:
+        """What the precisions are of."""
+        return "Standard error of quantiles of group x"
 
     def refusals(self) -> tuple[str, ...]:
         """What centers of these sizes refuse, and which method goes without them."""
         refusals = []
-        pairs = list(zip(self.n_x, self.n_y, strict=True))
+        pairs = self.pairs
         nobody = sum(max(sizes) < self.k for sizes in pairs)
         if nobody:
             refusals.append(
@@ -94,15 +125,185 @@ class Plan:
             )
         return tuple(refusals)
 
-    def tests(self) -> TestSetting:
-        """The testing setting."""
+    def tests(self) -> tuple[TestSetting, ...]:
+        """The testing settings: the same people, those of slow methods in a setting apart."""
         effect = (self.effect, self.center_sd, self.effect_sd)
-        return TestSetting(self.n_x, self.n_y, effect, TESTS, self.family, self.k, self.alternative)
+        return tuple(
+            TestSetting(self.n_x, self.n_y, effect, methods, self.family, self.k, self.alternative)
+            for methods in (TESTS, ("parallel",))
+        )
 
-    def quantiles(self) -> QuantileSetting:
-        """The estimation setting, of group x."""
-        return QuantileSetting(
-            self.n_x, ESTIMATORS, self.family, shift=self.center_sd, p=self.p, k=self.k
+    def errors(self, runs: Runs) -> Iterator[Errors]:
+        """Of quantiles of group x."""
+        if not self.p:
+            return
+        settings = [
+            QuantileSetting(
+                self.n_x, methods, self.family, shift=self.center_sd, p=self.p, k=self.k
+            )
+            for methods in (ESTIMATORS, ("parallel",))
+        ]
+        parts = [(one, runs(one).reshape(-1, len(one.methods), len(self.p))) for one in settings]
+        for j, p in enumerate(self.p):
+            for setting, errors in parts:
+                for i, method in enumerate(setting.methods):
+                    yield {"p": p}, method, errors[:, i, j]
+
+
+@dataclass(frozen=True, slots=True)
+class SurvivalPlan(_Sizes):
+    """A planned trial with times to an event, exponential with this median in group x.
+
+    `ratio` is the hazard of group y over that of x. Everybody is followed up to `follow_up`, but a
+    share `dropout` that is lost before, evenly. SDs are of the centers' log hazards and log ratios.
+    """
+
+    ratio: float
+    median: float
+    follow_up: float
+    dropout: float = 0.0
+    center_sd: float = 0.0
+    effect_sd: float = 0.0
+    k: int = 10
+    level: float = 0.05
+    power: float | None = None
+
+    def __post_init__(self) -> None:
+        self._check({"level": self.level, "power": self.power})
+        for name in ("ratio", "median", "follow_up"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                shown = "hazard-ratio" if name == "ratio" else name.replace("_", "-")
+                raise InputError(f"{shown} must be positive and finite, got {value:g}")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout must lie in [0, 1), got {self.dropout:g}")
+
+    @property
+    def alternative(self) -> Alternative:
+        """That of the log-rank test."""
+        return "two-sided"
+
+    @property
+    def precision_title(self) -> str:
+        """What the precisions are of."""
+        return "Standard error of medians"
+
+    @property
+    def events(self) -> tuple[float, float]:
+        """The share of each group that has the event before anybody can lose sight of it.
+
+        Examples
+        --------
+        >>> SurvivalPlan((50,), (50,), 0.5, 12.0, 24.0).events
+        (0.75, 0.5)
+        """
+        shares = []
+        for ratio in (1.0, self.ratio):
+            until = math.log(2) * ratio * self.follow_up / self.median  # the cumulative hazard
+            had = -math.expm1(-until)
+            shares.append((1 - self.dropout) * had + self.dropout * (1 - had / until))
+        return shares[0], shares[1]
+
+    def refusals(self) -> tuple[str, ...]:
+        """What centers of these sizes cannot tell alone."""
+        likely = [
+            [(n * share, n * (1 - share)) for n, share in zip(sizes, self.events, strict=True)]
+            for sizes in self.pairs
+        ]
+        few = sum(any(min(counts) < self.k for counts in center) for center in likely)
+        return (*_small(self.pairs, self.k), *_few(few, len(self.pairs), self.k, "status", "times"))
+
+    def tests(self) -> tuple[SurvivalSetting, ...]:
+        """The setting."""
+        return (
+            SurvivalSetting(
+                self.n_x,
+                self.n_y,
+                self.ratio,
+                self.median,
+                self.follow_up,
+                self.dropout,
+                self.center_sd,
+                self.effect_sd,
+                self.k,
+            ),
+        )
+
+    def errors(self, runs: Runs) -> Iterator[Errors]:
+        """Of the medians of both groups."""
+        (setting,) = self.tests()
+        errors = runs(setting)[:, len(OUTCOME_METHODS) :].reshape(-1, len(OUTCOME_METHODS), 2)
+        for j, group in enumerate(("x", "y")):
+            for i, method in enumerate(OUTCOME_METHODS):
+                yield {"group": group}, method, errors[:, i, j]
+
+
+@dataclass(frozen=True, slots=True)
+class ProportionPlan(_Sizes):
+    """A planned comparison of two proportions; SDs are of log odds and log odds ratios."""
+
+    p_x: float
+    p_y: float
+    center_sd: float = 0.0
+    effect_sd: float = 0.0
+    k: int = 10
+    level: float = 0.05
+    power: float | None = None
+
+    def __post_init__(self) -> None:
+        self._check({"level": self.level, "power": self.power})
+        for p in (self.p_x, self.p_y):
+            self._check({"proportions": p})
+
+    @property
+    def alternative(self) -> Alternative:
+        """That of the Cochran-Mantel-Haenszel test."""
+        return "two-sided"
+
+    @property
+    def precision_title(self) -> str:
+        """What the precisions are of."""
+        return "Standard error of the difference of risks"
+
+    def refusals(self) -> tuple[str, ...]:
+        """What centers of these sizes cannot tell alone."""
+        p = self.p_x, self.p_y
+        few = sum(
+            any(min(n * one, n * (1 - one)) < self.k for n, one in zip(sizes, p, strict=True))
+            for sizes in self.pairs
+        )
+        return (*_small(self.pairs, self.k), *_few(few, len(self.pairs), self.k, "answer", "sums"))
+
+    def tests(self) -> tuple[ProportionSetting, ...]:
+        """The setting."""
+        spreads = self.center_sd, self.effect_sd, self.k
+        return (ProportionSetting(self.n_x, self.n_y, self.p_x, self.p_y, *spreads),)
+
+    def errors(self, runs: Runs) -> Iterator[Errors]:
+        """Of the difference of risks within centers."""
+        (setting,) = self.tests()
+        errors = runs(setting)[:, len(OUTCOME_METHODS) :]
+        for i, method in enumerate(OUTCOME_METHODS):
+            yield {"of": "risk difference"}, method, errors[:, i]
+
+
+AnyPlan = Plan | SurvivalPlan | ProportionPlan
+
+
+def _small(pairs: Sequence[tuple[int, int]], k: int) -> Iterator[str]:
+    small = sum(min(sizes) < k for sizes in pairs)
+    if small:
+        yield (
+            f"{small} of {len(pairs)} centers with a group below K = {k}: alone they tell nothing "
+            "of it."
+        )
+
+
+def _few(few: int, centers: int, k: int, what: str, instead: str) -> Iterator[str]:
+    if few:
+        yield (
+            f"{few} of {centers} centers expect fewer than K = {k} people of a group with one "
+            f"{what}: alone they tell {instead} without it."
         )
 
 
@@ -110,7 +311,7 @@ class Plan:
 class PlanResult:
     """What a planned federation would reach; rows are plain values."""
 
-    plan: Plan
+    plan: AnyPlan
     sims: int
     powers: tuple[dict[str, Any], ...]
     precisions: tuple[dict[str, Any], ...]
@@ -132,7 +333,7 @@ class PlanResult:
             f"{len(plan.n_x)} centers, K = {plan.k}, {self.sims} simulations\n{_text(self.powers)}"
         )
         if self.precisions:
-            text += f"\n\nStandard error of quantiles of group x\n{_text(self.precisions)}"
+            text += f"\n\n{plan.precision_title}\n{_text(self.precisions)}"
         if self.needed:
             text += f"\n\nPeople needed for power {plan.power:g}\n{_text(self.needed)}"
         return "\n".join([text, *plan.refusals()])
@@ -153,25 +354,32 @@ def _text(rows: Sequence[dict[str, Any]]) -> str:
     return columns_text(header, cells)
 
 
-def make_plan(plan: Plan, sims: int, seed: int, jobs: int, folder: Path) -> PlanResult:
+def make_plan(plan: AnyPlan, sims: int, seed: int, jobs: int, folder: Path) -> PlanResult:
     """Simulate the federation; with a target power also larger and smaller ones."""
     if sims < 20:
         raise InputError(f"sims must be at least 20, got {sims}")
-    powers = {0: _powers(plan, sims, seed, jobs, folder)}
+
+    def runs(setting: Setting) -> FloatArray:
+        slow = "parallel" in setting.methods
+        return run([setting], min(sims, PARALLEL_SIMS) if slow else sims, seed, jobs, folder)[
+            setting
+        ]
+
+    powers = {0: _powers(plan, runs)}
     if plan.power is not None:
-        _search(plan, powers, (sims, seed, jobs, folder))
+        _search(plan, powers, runs)
     else:
         for step in (-4, -2, 2, 4):
-            powers[step] = _powers(plan.scaled(STEP**step), sims, seed, jobs, folder)
-    combined = powers[0]["combined"].value
+            powers[step] = _powers(plan.scaled(STEP**step), runs, slow=False)
+    pooled = next(iter(powers[0].values())).value
     return PlanResult(
         plan=plan,
         sims=sims,
         powers=tuple(
-            {"method": m, "power": e.value, "error": e.error, "minus_pooled": e.value - combined}
+            {"method": m, "power": e.value, "error": e.error, "minus_pooled": e.value - pooled}
             for m, e in powers[0].items()
         ),
-        precisions=_precisions(plan, sims, seed, jobs, folder) if plan.p else (),
+        precisions=_precisions(plan, runs),
         needed=_needed(plan, powers) if plan.power is not None else (),
         curve=tuple(
             {"people": plan.scaled(STEP**step).people, "method": m, "power": e.value}
@@ -181,16 +389,15 @@ def make_plan(plan: Plan, sims: int, seed: int, jobs: int, folder: Path) -> Plan
     )
 
 
-def _powers(plan: Plan, sims: int, seed: int, jobs: int, folder: Path) -> dict[str, Estimate]:
-    setting = plan.tests()
-    logs = run([setting], sims, seed, jobs, folder)[setting]
-    hits = (logs < math.log(plan.level)).astype(np.float64)
-    return {method: share(hits[:, i]) for i, method in enumerate(setting.methods)}
+def _powers(plan: AnyPlan, runs: Runs, *, slow: bool = True) -> dict[str, Estimate]:
+    powers: dict[str, Estimate] = {}
+    for setting in plan.tests() if slow else plan.tests()[:1]:
+        hits = (runs(setting)[:, : len(setting.methods)] < math.log(plan.level)).astype(np.float64)
+        powers |= {method: share(hits[:, i]) for i, method in enumerate(setting.methods)}
+    return powers
 
 
-def _search(
-    plan: Plan, powers: dict[int, dict[str, Estimate]], how: tuple[int, int, int, Path]
-) -> None:
+def _search(plan: AnyPlan, powers: dict[int, dict[str, Estimate]], runs: Runs) -> None:
     """Go up until every test reaches the target, and down until none does, in steps of √2."""
     target = plan.power or 0.0
     for direction, end in ((1, MOST), (-1, LEAST)):
@@ -199,11 +406,11 @@ def _search(
             (e.value < target) == (direction > 0) for e in powers[step].values()
         ):
             step += direction
-            powers[step] = _powers(plan.scaled(STEP**step), *how)
+            powers[step] = _powers(plan.scaled(STEP**step), runs)
 
 
-def _needed(plan: Plan, powers: dict[int, dict[str, Estimate]]) -> tuple[dict[str, Any], ...]:
-    combined = _factor(plan, powers, "combined")
+def _needed(plan: AnyPlan, powers: dict[int, dict[str, Estimate]]) -> tuple[dict[str, Any], ...]:
+    pooled = _factor(plan, powers, next(iter(powers[0])))
     rows = []
     for method in powers[0]:
         factor = _factor(plan, powers, method)
@@ -212,13 +419,13 @@ def _needed(plan: Plan, powers: dict[int, dict[str, Estimate]]) -> tuple[dict[st
                 "method": method,
                 "people": None if factor is None else plan.scaled(factor).people,
                 "times_the_plan": factor,
-                "times_pooled": None if factor is None or combined is None else factor / combined,
+                "times_pooled": None if factor is None or pooled is None else factor / pooled,
             }
         )
     return tuple(rows)
 
 
-def _factor(plan: Plan, powers: dict[int, dict[str, Estimate]], method: str) -> float | None:
+def _factor(plan: AnyPlan, powers: dict[int, dict[str, Estimate]], method: str) -> float | None:
     """How many times the planned people reach the target; None where that is out of reach.
 
     Between two steps the normal quantile of the power is taken to be linear in √people, as it
@@ -238,26 +445,22 @@ def _factor(plan: Plan, powers: dict[int, dict[str, Estimate]], method: str) -> 
     return float((roots[0] + share_ * (roots[1] - roots[0])) ** 2)
 
 
-def _precisions(
-    plan: Plan, sims: int, seed: int, jobs: int, folder: Path
-) -> tuple[dict[str, Any], ...]:
-    setting = plan.quantiles()
-    rows = run([setting], sims, seed, jobs, folder)[setting]
-    errors = rows.reshape(sims, len(setting.methods), len(setting.p))
-    precisions = []
-    for j, p in enumerate(setting.p):
-        pooled = standard_deviation(errors[:, 0, j]).value
-        for i, method in enumerate(setting.methods):
-            valid = errors[:, i, j][~np.isnan(errors[:, i, j])]
-            se = standard_deviation(valid).value if len(valid) > 1 else None
-            bias = float(valid.mean()) if len(valid) > 1 else None
-            precisions.append(
-                {
-                    "p": p,
-                    "method": method,
-                    "standard_error": se,
-                    "bias": bias,
-                    "times_pooled": None if se is None else se / pooled,
-                }
-            )
+def _precisions(plan: AnyPlan, runs: Runs) -> tuple[dict[str, Any], ...]:
+    """The first method of each estimate is that of pooled data."""
+    precisions: list[dict[str, Any]] = []
+    pooled: dict[str, float | None] = {}
+    for what, method, errors in plan.errors(runs):
+        valid = errors[~np.isnan(errors)]
+        se = standard_deviation(valid).value if len(valid) > 1 else None
+        reference = pooled.setdefault(str(what), se)
+        precisions.append(
+            {
+                **what,
+                "method": method,
+                "standard_error": se,
+                "bias": float(valid.mean()) if len(valid) > 1 else None,
+                "times_pooled": se / reference if se is not None and reference else None,
+                "answered": len(valid) / len(errors),
+            }
+        )
     return tuple(precisions)

@@ -31,6 +31,8 @@ PIECE = 100
 _STUDY_CODE = (
     "families.py",
     "methods.py",
+    "outcome_settings.py",
+    "outcome_simulation.py",
     "parallel_populations.py",
     "parallel_simulation.py",
     "settings.py",
@@ -119,7 +121,7 @@ def _code() -> bytes:
     for package, names in (
         ("unpooled.maths", maths),
         ("unpooled_study", _STUDY_CODE),
-        ("unpooled.analyses", ("quantiles.py",)),
+        ("unpooled.analyses", ("quantiles.py", "survival.py")),
         ("unpooled.center", ("policy.py",)),
     ):
         for name in names:

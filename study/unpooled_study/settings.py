@@ -8,6 +8,7 @@ import numpy as np
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.ranks.mann_whitney import Alternative
 from unpooled_study.families import AnyFamily, Gamma, Normal, Random, label
+from unpooled_study.outcome_settings import ProportionSetting, SurvivalSetting
 from unpooled_study.parallel_settings import ParallelQuantiles, ParallelTests
 
 ALLOCATIONS = {
@@ -128,7 +129,8 @@ class QuantileSetting(msgspec.Struct, frozen=True, tag="quantiles", forbid_unkno
 
 
 AnySetting = TestSetting | QuantileSetting
-Simulated = AnySetting | ParallelQuantiles | ParallelTests
+Outcomes = SurvivalSetting | ProportionSetting
+Simulated = AnySetting | ParallelQuantiles | ParallelTests | Outcomes
 
 
 def _sizes(sizes: tuple[int, ...]) -> str:

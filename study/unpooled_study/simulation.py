@@ -18,8 +18,9 @@ from unpooled_study.methods import (
     Test,
     take_statistics,
 )
+from unpooled_study.outcome_settings import ProportionSetting, SurvivalSetting
 from unpooled_study.parallel_settings import ParallelQuantiles, ParallelTests
-from unpooled_study.settings import QuantileSetting, Simulated, TestSetting
+from unpooled_study.settings import Outcomes, QuantileSetting, Simulated, TestSetting
 
 _BATCH = 100  # federations whose ranks are taken at once
 
@@ -45,13 +46,24 @@ def simulate(setting: Simulated, seed: int, start: int, stop: int) -> FloatArray
 
     A testing setting gives log p-values, one per method; an estimation setting gives errors,
     estimate minus truth, method by method and for each of them p by p (NaN: no estimate). Settings
-    of the parallel method say themselves what they give.
+    of outcomes and of the parallel method say themselves what they give.
     """
     if isinstance(setting, TestSetting):
         return _simulate_tests(setting, seed, start, stop)
     if isinstance(setting, QuantileSetting):
         return _simulate_quantiles(setting, seed, start, stop)
+    if isinstance(setting, SurvivalSetting | ProportionSetting):
+        return _simulate_outcomes(setting, seed, start, stop)
     return _simulate_parallel(setting, seed, start, stop)
+
+
+def _simulate_outcomes(setting: Outcomes, seed: int, start: int, stop: int) -> FloatArray:
+    from unpooled_study.outcome_simulation import simulate_proportion, simulate_survival
+
+    randoms = generators(setting.name, seed, start, stop)
+    if isinstance(setting, SurvivalSetting):
+        return np.array([simulate_survival(setting, random) for random in randoms])
+    return np.array([simulate_proportion(setting, random) for random in randoms])
 
 
 def _simulate_parallel(

@@ -10,6 +10,6 @@ from typing import Any
 def cases(kind: str) -> tuple[dict[str, Any], ...]:
     """All cases of a kind."""
     everything = json.loads((Path(__file__).parent / "golden.json").read_text())
-    found = tuple(case for case in everything["cases"] if case["kind"] == kind)
-    assert found, f"no golden case of kind {kind}"
-    return found
+    result = tuple(case for case in everything["cases"] if case["kind"] == kind)
+    assert result, f"no golden case of kind {kind}"
+    return result

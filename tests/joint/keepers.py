@@ -18,11 +18,11 @@ from unpooled.maths.joint.shares import FieldArray, added, split, to_bytes
 KEYS = tuple(SealKey(bytes([i]) * 32) for i in (1, 2, 3))
 
 
-def numbers_alone(own: People, opened: Opened | None = None) -> JointNumbers | None:
+def numbers_alone(part: People, opened: Opened | None = None) -> JointNumbers | None:
     """The program with one party."""
-    vector = np.sum(list(own.vectors()), axis=0).astype(object)
+    vector = np.sum(list(part.vectors()), axis=0).astype(object)
     with Alone() as alone:
-        return alone.run(joint_numbers(Secure(alone.runtime, opened), own.plan, vector))
+        return alone.run(joint_numbers(Secure(alone.runtime, opened), part.plan, vector))
 
 
 def ports() -> list[tuple[str, int]]:
@@ -30,19 +30,19 @@ def ports() -> list[tuple[str, int]]:
     some = [socket.socket() for _ in range(3)]
     for one in some:
         one.bind(("127.0.0.1", 0))
-    found = [("127.0.0.1", one.getsockname()[1]) for one in some]
+    result = [("127.0.0.1", one.getsockname()[1]) for one in some]
     for one in some:
         one.close()
-    return found
+    return result
 
 
-def keeper_inputs(own: People, patience: float = 20.0) -> list[KeeperInput]:
+def keeper_inputs(part: People, patience: float = 20.0) -> list[KeeperInput]:
     """What the three keepers get."""
-    shares: list[list[FieldArray]] = [split(vector) for vector in own.vectors()]
+    shares: list[list[FieldArray]] = [split(vector) for vector in part.vectors()]
     addresses = tuple(ports())
     return [
         KeeperInput(
-            plan=own.plan,
+            plan=part.plan,
             place=place,
             names=("Bern", "Haifa", "Oslo"),
             addresses=addresses,
@@ -56,7 +56,7 @@ def keeper_inputs(own: People, patience: float = 20.0) -> list[KeeperInput]:
     ]
 
 
-def start(own: KeeperInput) -> "subprocess.Popen[bytes]":
+def start(part: KeeperInput) -> "subprocess.Popen[bytes]":
     """The process of a keeper."""
     process = subprocess.Popen(
         [sys.executable, "-m", "unpooled.federation.joint.keeper"],
@@ -65,7 +65,7 @@ def start(own: KeeperInput) -> "subprocess.Popen[bytes]":
         stderr=subprocess.PIPE,
     )
     assert process.stdin is not None
-    process.stdin.write(msgspec.msgpack.encode(own))
+    process.stdin.write(msgspec.msgpack.encode(part))
     process.stdin.close()
     return process
 

@@ -24,7 +24,7 @@ from unpooled.federation.joint.program import (
 )
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.cutting import DRAW, JointCells, joint_cells
-from unpooled.maths.joint.levels import join_levels, joint_blocks
+from unpooled.maths.joint.levels import fine_blocks, join_levels, joint_blocks
 
 ARM = Grouping(name="arm", levels=("control", "patient"))
 AGE = Grouping(name="age", cuts=(40, 65))
@@ -36,6 +36,7 @@ SITE = JointCategory(variable="site", levels=("lung", "liver"))
 MONTHS = JointOutcome(
     variable="months",
     event="died",
+    event_is="1",
     horizon=24.0,
     scale=10.0,
     resolution=1.0,
@@ -60,29 +61,33 @@ class People:
     def vectors(self) -> Iterator[IntArray]:
         """What each member shares."""
         for member in range(len(self.sizes)):
-            vector = [self.sizes[member]]
-            for i, (part, _) in enumerate(self.plan.sections()):
+            vector, draws = [self.sizes[member]], []
+            for i, part in enumerate(self.plan.parts):
                 vector += [self.counts[i][member].ravel(), self.lacking[i][member].ravel()]
-                if not isinstance(part, JointCategory):
+                if part.is_cut:
                     half = self.draws[i] // 2
-                    own = [half, self.draws[i] - half][member] if member < 2 else 0 * half
+                    one = [half, self.draws[i] - half][member] if member < 2 else 0 * half
                     coin = self.coins[i] if member == 0 else 0 * self.coins[i]
-                    vector += [own.ravel(), coin.ravel()]
-            yield np.concatenate(vector)
+                    draws += [one.ravel(), coin.ravel()]
+            yield np.concatenate([*vector, *draws])
 
 
 def people(rng: np.random.Generator, plan: JointPlan, members: int, mean: float) -> People:
     """Members with few people or many in each block, heaps of values, and some who lack one."""
     sizes = rng.poisson(rng.gamma(1, mean, (members, plan.blocks)))
     sizes[rng.random(members) < 0.2] = 0
+    if ARM in plan.groupings and rng.random() < 0.5:
+        sizes[:, fine_blocks([len(names) for names in plan.names])[:, 0] == 2] = 0
     counts, lacking, draws, coins = [], [], [], []
     for part in plan.parts:
         shape = (plan.blocks, part.tables, part.width)
         spread = rng.dirichlet(np.full(part.tables * part.width, rng.choice([0.1, 1.0])))
+        if rng.random() < 0.5:
+            spread[-1], spread[0] = 0, spread[0] + spread[-1]
         all_counts = np.array([[rng.multinomial(n, spread) for n in row] for row in sizes])
-        own = all_counts.reshape(members, *shape)
-        counts.append(own)
-        lacking.append(rng.binomial(own, rng.choice([0.0, 0.02, 0.3, 0.9])))
+        one = all_counts.reshape(members, *shape)
+        counts.append(one)
+        lacking.append(rng.binomial(one, rng.choice([0.0, 0.02, 0.3, 0.9])))
         draws.append(rng.integers(0, DRAW + 1, (2, *shape)).sum(axis=0))
         coins.append(rng.integers(0, 2, shape))
     return People(plan, sizes, counts, lacking, draws, coins)
@@ -100,16 +105,16 @@ def populations(draw: st.DrawFn, k: st.SearchStrategy[int]) -> People:
     return people(rng, plan, draw(st.integers(3, 5)), draw(st.sampled_from([0.5, 3, 12])))
 
 
-def expected(own: People) -> JointNumbers | None:
+def expected(one: People) -> JointNumbers | None:
     """All that is opened, by the rules in the clear."""
-    plan, k = own.plan, own.plan.k
-    sizes = own.sizes.sum(axis=0)
+    plan, k = one.plan, one.plan.k
+    sizes = one.sizes.sum(axis=0)
     if sizes.sum() < 2 * k:
         return None
     ordered = [grouping.rises for grouping in plan.groupings]
-    rows = joint_blocks(sizes, [len(names) for names in plan.names], ordered, 2 * k)
+    rows = joint_blocks(sizes, [len(names) for names in plan.names], ordered, 2 * k, plan.others)
     parts = tuple(
-        _part(own, part, rows, i, [int(sizes[r].sum()) for r in rows])
+        _part(one, part, rows, i, [int(sizes[r].sum()) for r in rows])
         for i, part in enumerate(plan.parts)
     )
     return JointNumbers(
@@ -120,15 +125,15 @@ def expected(own: People) -> JointNumbers | None:
 
 
 def _part(
-    own: People, part: Part, rows: Sequence[IntArray], i: int, n: Sequence[int]
+    here: People, part: Part, rows: Sequence[IntArray], i: int, n: Sequence[int]
 ) -> PartNumbers:
-    k = own.plan.k
+    k = here.plan.k
     least = 2 * k if isinstance(part, JointNumber) else k
     missing: list[int] = []
     blocks: list[IntArray | None] = []
     for block, people_of_block in zip(rows, n, strict=True):
-        counts = own.counts[i].sum(axis=0)[block].sum(axis=0)
-        lacking = own.lacking[i].sum(axis=0)[block].sum(axis=0)
+        counts = here.counts[i].sum(axis=0)[block].sum(axis=0)
+        lacking = here.lacking[i].sum(axis=0)[block].sum(axis=0)
         m = int(lacking.sum())
         if m < k:
             missing, blocks = [*missing, 0], [*blocks, counts]
@@ -136,9 +141,11 @@ def _part(
             missing, blocks = [*missing, m], [*blocks, counts - lacking]
         else:
             missing, blocks = [*missing, 0], [*blocks, None]
-    secrets = [(own.draws[i][block[0]], own.coins[i][block[0]]) for block in rows]
+    secrets = [(here.draws[i][block[0]], here.coins[i][block[0]]) for block in rows]
+    others = any(block is not None and block[..., -1].any() for block in blocks)
     each: list[dict[str, Any]] = [
-        _block(part, counts, secret, k) for counts, secret in zip(blocks, secrets, strict=True)
+        _block(part, counts, secret, k, others=others)
+        for counts, secret in zip(blocks, secrets, strict=True)
     ]
     none = [block is None for block in blocks]
 
@@ -161,12 +168,15 @@ def _part(
     return PartNumbers(missing=tuple(missing), levels=all_of("levels"))
 
 
-def _block(part: Part, counts: Any, secret: tuple[IntArray, IntArray], k: int) -> dict[str, Any]:
+def _block(
+    part: Part, counts: Any, secret: tuple[IntArray, IntArray], k: int, *, others: bool
+) -> dict[str, Any]:
     if counts is None:
         return {}
     draws, coins = secret
     if isinstance(part, JointCategory):
-        cells = join_levels(counts[0].tolist(), k, ordered=part.ordered)
+        used = part.width - int(part.has_others and not others)
+        cells = join_levels(counts[0, :used].tolist(), k, ordered=part.ordered)
         sums = tuple(int(counts[0][list(cell)].sum()) for cell in cells)
         return {"levels": LevelCells(cells=tuple(cells), counts=sums)}
     tables: list[JointCells | None] = [

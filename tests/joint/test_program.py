@@ -30,7 +30,7 @@ from unpooled.federation.joint.program import (
 )
 from unpooled.federation.joint.secure import Opened
 from unpooled.maths.joint.cutting import JointCells
-from unpooled.maths.joint.levels import fine_blocks
+from unpooled.maths.joint.levels import fine_blocks, with_levels
 from unpooled.maths.joint.moments import Steps, next_step
 
 K = st.integers(3, 20)
@@ -38,23 +38,23 @@ K = st.integers(3, 20)
 
 @settings(max_examples=12, deadline=None)
 @given(populations(K))
-def test_shares_give_what_the_rule_gives_on_pooled_rows(own: People) -> None:
-    assert numbers_alone(own) == expected(own)
+def test_shares_give_what_the_rule_gives_on_pooled_rows(part: People) -> None:
+    assert numbers_alone(part) == expected(part)
 
 
 @settings(max_examples=12, deadline=None)
 @given(populations(K))
-def test_somebody_with_the_release_alone_can_say_what_was_opened(own: People) -> None:
+def test_somebody_with_the_release_alone_can_say_what_was_opened(part: People) -> None:
     opened = Opened()
-    numbers = numbers_alone(own, opened)
-    assert opened.numbers == list(simulated(own.plan, numbers))
+    numbers = numbers_alone(part, opened)
+    assert opened.numbers == list(simulated(part.plan, numbers))
 
 
 def test_means_are_told_where_no_person_stands_out() -> None:
     plan = JointPlan(k=5, groupings=(), parts=(CRP,))
     rng = np.random.default_rng(1)
-    own = people(rng, plan, 3, 1.0)
-    counts = np.zeros_like(own.counts[0])
+    part = people(rng, plan, 3, 1.0)
+    counts = np.zeros_like(part.counts[0])
     counts[:, 0, 0, 3:20] = 1
     outcomes = []
     for far, heaps in ((0, 0), (1, 0), (0, 1)):
@@ -81,11 +81,11 @@ def test_means_are_told_where_no_person_stands_out() -> None:
 
 def test_three_keepers_in_processes_of_their_own_open_the_same() -> None:
     plan = JointPlan(k=5, groupings=(ARM,), parts=(CRP, STAGE, SITE, MONTHS))
-    own = people(np.random.default_rng(5), plan, 4, 12.0)
+    part = people(np.random.default_rng(5), plan, 4, 12.0)
     opened = Opened()
-    alone = numbers_alone(own, opened)
-    outputs = [output(process) for process in [start(each) for each in keeper_inputs(own)]]
-    assert alone == expected(own)
+    alone = numbers_alone(part, opened)
+    outputs = [output(process) for process in [start(each) for each in keeper_inputs(part)]]
+    assert alone == expected(part)
     assert alone is not None
     for each in outputs:
         assert each.problem is None
@@ -127,15 +127,21 @@ def simulated(plan: JointPlan, numbers: JointNumbers | None) -> Iterator[int]:
         return
     fine = fine_blocks([len(names) for names in plan.names])
     blocks = [np.array(block) for block in numbers.blocks]
-    nodes = [np.arange(len(fine))]
+    used = [len(names) for names in plan.names]
+    some_rows = fine[[row for block in numbers.blocks for row in block]]
+    for at in np.flatnonzero(plan.others).tolist():
+        has_some = bool((some_rows[:, at] == used[at] - 1).any())
+        yield int(has_some)
+        used[at] -= 1 - has_some
+    nodes = [with_levels(fine, used)]
     for at, grouping in enumerate(plan.groupings):
         cells = [
             list(dict.fromkeys(tuple(np.unique(fine[b, at])) for b in blocks if b[0] in node))
             for node in nodes
         ]
-        yield from _joined(cells, len(plan.names[at]), ordered=grouping.rises)
+        yield from _joined(cells, used[at], ordered=grouping.rises)
         nodes = [
-            n[np.isin(fine[n, at], c)] for n, own in zip(nodes, cells, strict=True) for c in own
+            n[np.isin(fine[n, at], c)] for n, each in zip(nodes, cells, strict=True) for c in each
         ]
     yield from numbers.people
     for part, opened in zip(plan.parts, numbers.parts, strict=True):
@@ -147,9 +153,12 @@ def simulated(plan: JointPlan, numbers: JointNumbers | None) -> Iterator[int]:
             case JointCategory():
                 yield from _present(opened.missing, opened.levels)
                 some = [levels for levels in opened.levels if levels is not None]
-                yield from _joined(
-                    [list(one.cells) for one in some], part.width, ordered=part.ordered
-                )
+                last = part.width - 1
+                has_some = any(last in cell for one in some for cell in one.cells)
+                if some and part.has_others:
+                    yield int(has_some)
+                width = part.width - int(part.has_others and not has_some)
+                yield from _joined([list(one.cells) for one in some], width, ordered=part.ordered)
                 yield from (count for one in some for count in one.counts)
 
 
@@ -158,10 +167,10 @@ def _joined(cells: Sequence[Sequence[Any]], levels: int, *, ordered: bool) -> It
         return
     if ordered:
         for level in range(levels - 1):
-            yield from (int(any(cell[-1] == level for cell in own)) for own in cells)
+            yield from (int(any(cell[-1] == level for cell in part)) for part in cells)
         return
     for level in reversed(range(levels)):
-        yield from (int((level,) in own) for own in cells)
+        yield from (int((level,) in part) for part in cells)
 
 
 def _present(missing: Sequence[int], some: Sequence[object]) -> Iterator[int]:
@@ -243,11 +252,11 @@ def _tables(some: Sequence[JointCells], points: int, k: int) -> Iterator[int]:
         levels = [
             [
                 side
-                for (left, right, low, high), e in zip(level, own, strict=True)
+                for (left, right, low, high), e in zip(level, part, strict=True)
                 if e is not None
                 for side in ((left, e[0], low, e[1]), (e[0], right, e[1], high))
             ]
-            for level, own in zip(levels, edges, strict=True)
+            for level, part in zip(levels, edges, strict=True)
         ]
 
 

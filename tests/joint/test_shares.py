@@ -22,8 +22,8 @@ from unpooled.maths.joint.shares import (
 def test_any_two_of_three_shares_give_the_secrets(secrets: list[int]) -> None:
     shares = split(np.array(secrets, dtype=object))
     for pair in ((0, 1), (0, 2), (1, 2)):
-        found = recombine({place + 1: shares[place] for place in pair})
-        assert found.tolist() == secrets
+        result = recombine({place + 1: shares[place] for place in pair})
+        assert result.tolist() == secrets
 
 
 def test_one_share_is_uniform_whatever_the_secret_is() -> None:
@@ -42,9 +42,9 @@ def test_without_the_random_slope_a_share_would_be_the_secret() -> None:
 
 @given(st.lists(st.integers(0, 2**128 - 1), min_size=1, max_size=4))
 def test_shares_cross_as_bytes_and_numbers_outside_the_field_are_seen(numbers: list[int]) -> None:
-    found = from_bytes(to_bytes(np.array(numbers, dtype=object)))
-    assert found.tolist() == numbers
-    assert are_shares(found) == (max(numbers) < PRIME)
+    result = from_bytes(to_bytes(np.array(numbers, dtype=object)))
+    assert result.tolist() == numbers
+    assert are_shares(result) == (max(numbers) < PRIME)
 
 
 def test_a_sealed_message_opens_for_its_key_in_its_context_alone() -> None:

@@ -31,9 +31,9 @@ def one_cell_each(times: FloatArray, events: FloatArray, centers: Any = None) ->
     lattice = Lattice(1.0, lower=0.0, upper=float(times.max()) + 1)
     arm = {}
     for code in np.unique(codes):
-        own = codes == code
-        died = own & (events == 1)
-        arm[int(code)] = ArmTables(1, _table(times[died]), _table(times[own & ~died]))
+        part = codes == code
+        died = part & (events == 1)
+        arm[int(code)] = ArmTables(1, _table(times[died]), _table(times[part & ~died]))
     return pseudo_times(arm, lattice)
 
 

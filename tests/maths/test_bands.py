@@ -81,11 +81,11 @@ def test_the_error_of_a_bin_is_the_binomial_one_within_centers() -> None:
     """SciPy's binomial distributions, added up over centers, people near the truth."""
     random = np.random.default_rng(6)
     sizes = (400, 300, 200)
-    found = fitted([random.normal(size=n) for n in sizes], public_lattice(1.0))
+    result = fitted([random.normal(size=n) for n in sizes], public_lattice(1.0))
     edges = np.array([-np.inf, -1.0, 0.0, 0.5, np.inf])
     shares = np.diff(stats.norm.cdf(edges))
     exact = np.sqrt(sum(stats.binom(n, shares).var() for n in sizes))
-    assert histogram_errors(found, edges) == pytest.approx(exact, rel=0.06)
+    assert histogram_errors(result, edges) == pytest.approx(exact, rel=0.06)
 
 
 def test_a_bin_with_people_of_the_curve_has_an_error_though_nobody_is_placed_there() -> None:
@@ -93,13 +93,13 @@ def test_a_bin_with_people_of_the_curve_has_an_error_though_nobody_is_placed_the
     for seed in range(8):
         random = np.random.default_rng(seed)
         lattice = public_lattice(5.0, lower=0.0)
-        found = fitted([np.exp(random.normal(1.7, 0.75, n)) for n in (90, 60)], lattice)
+        result = fitted([np.exp(random.normal(1.7, 0.75, n)) for n in (90, 60)], lattice)
         edges = np.concatenate(([0.0], np.arange(20.0, 60.0, 2.0), [np.inf]))
-        shares = np.diff(found.cdf(edges[1:-1]), prepend=0.0, append=1.0)
+        shares = np.diff(result.cdf(edges[1:-1]), prepend=0.0, append=1.0)
         few = (shares > 0.001) & (shares < 0.02)
         assert few.any()
         exact = stats.binom(150, shares[few]).std()
-        assert np.all(histogram_errors(found, edges)[few] > 0.9 * exact)
+        assert np.all(histogram_errors(result, edges)[few] > 0.9 * exact)
 
 
 @pytest.mark.parametrize("most", [None, 1, 2, 7, 40])

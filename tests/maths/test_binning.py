@@ -19,7 +19,7 @@ def half(_a: float, _v: float) -> float:
 
 def boundaries_by_the_rule(groups: list[FloatArray], rule: Rule) -> list[float]:
     """The rule of the module's docstring, tried on every data value in turn."""
-    found: list[float] = []
+    result: list[float] = []
     previous = -np.inf
     candidates = np.unique(np.concatenate(groups))
     for a in candidates:
@@ -31,9 +31,9 @@ def boundaries_by_the_rule(groups: list[FloatArray], rule: Rule) -> list[float]:
             and sum(inside) >= rule.bin
             and sum(left) >= rule.bin
         ):
-            found.append(float(a))
+            result.append(float(a))
             previous = a
-    return found
+    return result
 
 
 @pytest.mark.parametrize("case", cases("bin2d"), ids=lambda case: case["id"])

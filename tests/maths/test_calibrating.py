@@ -23,14 +23,14 @@ def _federation(seed: int, moments: Moments) -> tuple[Placed, Placed, list[RankS
     placed = [
         place([lattice_table(v, LATTICE, 10, evenly, moments) for v in g], LATTICE) for g in (x, y)
     ]
-    own = [rank_statistics(a, b) for a, b in zip(x, y, strict=True)]
+    part = [rank_statistics(a, b) for a, b in zip(x, y, strict=True)]
     u = stats.mannwhitneyu(np.concatenate(y), np.concatenate(x)).statistic
-    return placed[0], placed[1], own, 2 * u - sum(SIZES) ** 2
+    return placed[0], placed[1], part, 2 * u - sum(SIZES) ** 2
 
 
-def _uncorrected(x: Placed, y: Placed, own: list[RankStatistics]) -> float:
+def _uncorrected(x: Placed, y: Placed, part: list[RankStatistics]) -> float:
     bare = [Placed(p.values, p.weights, p.centers, p.shared) for p in (x, y)]
-    return cross_center(bare[0], bare[1], own).statistics.u
+    return cross_center(bare[0], bare[1], part).statistics.u
 
 
 @pytest.mark.parametrize(("moments", "gain"), [("tails", 0.4), ("all", 1.05)])
@@ -40,8 +40,8 @@ def test_the_correction_brings_u_nearer_to_that_of_the_people(
     """With all moments of a light tail there is little to correct, and nothing must be lost."""
     errors = []
     for seed in range(30):
-        x, y, own, u = _federation(seed, moments)
-        errors.append([cross_center(x, y, own).statistics.u - u, _uncorrected(x, y, own) - u])
+        x, y, part, u = _federation(seed, moments)
+        errors.append([cross_center(x, y, part).statistics.u - u, _uncorrected(x, y, part) - u])
     corrected, plain = np.abs(errors).mean(axis=0)
     assert corrected < gain * plain
 

@@ -22,14 +22,14 @@ from unpooled.maths.categories.contingency import chi2_test, cochran_armitage
 LEVELS = ("I", "II", "III", "IV", "V")
 
 
-def told(truth: IntArray, parts: list[list[int]]) -> PartialTable:
+def partial_table(truth: IntArray, parts: list[list[int]]) -> PartialTable:
     """What a center tells of its groups × levels when level j of group g is in part parts[g][j]."""
     levels = LEVELS[: truth.shape[1]]
     groups = []
     for row, part in zip(truth.tolist(), parts, strict=True):
         cells = []
         for number in sorted(set(part)):
-            places = [place for place, own in enumerate(part) if own == number]
+            places = [place for place, one in enumerate(part) if one == number]
             count = sum(row[place] for place in places)
             cells.append(Cell(tuple(levels[place] for place in places), count))
         groups.append(tuple(cells))
@@ -50,7 +50,7 @@ def studies(draw: st.DrawFn) -> tuple[list[IntArray], list[PartialTable]]:
         truth = np.array(draw(st.lists(row, min_size=groups, max_size=groups)))
         parts = draw(st.lists(st.one_of(whole, some), min_size=groups, max_size=groups))
         truths.append(truth)
-        tables.append(told(truth, parts))
+        tables.append(partial_table(truth, parts))
     return truths, tables
 
 
@@ -84,7 +84,7 @@ def test_both_ends_of_a_bound_can_be_true(study: tuple[list[IntArray], list[Part
             for center in centers:
                 for group, cells in enumerate(center.groups):
                     for cell in cells:
-                        others = [own for own in cell.levels if (own == level) == wanted]
+                        others = [part for part in cell.levels if (part == level) == wanted]
                         chosen = (others or cell.levels)[0]
                         possible[group, bounds.levels.index(chosen)] += cell.count
             np.testing.assert_array_equal(possible[:, place], end[:, place])
@@ -143,8 +143,8 @@ def test_all_is_exact_when_nothing_is_merged(
         estimated_counts(centers),
         coarse_table(centers),
     )
-    for found in (bounds.low, bounds.high, estimate.counts, table.total):
-        np.testing.assert_array_equal(found, truth)
+    for each in (bounds.low, bounds.high, estimate.counts, table.total):
+        np.testing.assert_array_equal(each, truth)
     assert bounds.exact.all()
     assert not estimate.estimated.any()
     assert table.plain
@@ -218,8 +218,8 @@ def test_a_cell_of_nobody_merges_nothing() -> None:
 
 
 def test_chains_of_merges_join_all_they_touch() -> None:
-    one = told(np.array([[1, 2, 3, 4]]), [[0, 0, 1, 2]])
-    two = told(np.array([[5, 6, 7, 8]]), [[0, 1, 2, 1]])
+    one = partial_table(np.array([[1, 2, 3, 4]]), [[0, 0, 1, 2]])
+    two = partial_table(np.array([[5, 6, 7, 8]]), [[0, 1, 2, 1]])
     table = coarse_table([one, two])
     assert table.parts == (("I", "II", "IV"), ("III",))
     assert table.counts.tolist() == [[[7, 3]], [[19, 7]]]

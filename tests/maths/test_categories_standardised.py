@@ -42,11 +42,11 @@ def counts(draw: st.DrawFn) -> FloatArray:
 @given(counts())
 def test_categories_are_those_of_tableone(table: FloatArray) -> None:
     shares = table / table.sum(axis=1, keepdims=True)
-    found = category_differences(table)
-    for (x, y), value in zip(found.pairs, found.values, strict=True):
+    result = category_differences(table)
+    for (x, y), value in zip(result.pairs, result.values, strict=True):
         theirs, _ = Statistics()._cat_smd(prop1=shares[x], prop2=shares[y], n1=50, n2=50)
         assert value == pytest.approx(theirs, rel=1e-9, abs=1e-10)
-    assert found.largest == max(value for value in found.values if value is not None)
+    assert result.largest == max(value for value in result.values if value is not None)
 
 
 def test_a_whole_table_of_tableone() -> None:

@@ -137,9 +137,9 @@ def test_the_bcg_trials() -> None:
     assert odds is not None
     assert risks is not None
     assert difference is not None
-    found = [odds.estimate, odds.low, odds.high, risks.estimate, risks.low, risks.high]
+    result = [odds.estimate, odds.low, odds.high, risks.estimate, risks.low, risks.high]
     published = [0.6229, 0.5748, 0.6750, 0.6353, 0.5881, 0.6862]
-    assert found == pytest.approx(published, abs=5e-5)
+    assert result == pytest.approx(published, abs=5e-5)
     limits = [difference.estimate, difference.low, difference.high]
     assert limits == pytest.approx([-0.0033, -0.0039, -0.0027], abs=5e-5)
     error = (difference.high - difference.low) / 2 / stats.norm.ppf(0.975)

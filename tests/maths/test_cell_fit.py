@@ -48,11 +48,11 @@ def test_weighted_points_fit_as_repeated_people_do() -> None:
     assert fit.lam == pytest.approx(lam, abs=1e-5)
     assert (fit.mean, fit.sd) == pytest.approx((z.mean(), z.std()), rel=1e-5)
     assert (fit.raw_mean, fit.raw_sd) == pytest.approx((people.mean(), people.std()))
-    told, exact = weighted_moments(x, times, DEFAULT_GRID), power_moments(people, DEFAULT_GRID)
-    assert told.n == exact.n
-    assert told.log_sum == pytest.approx(exact.log_sum)
-    assert told.mean == pytest.approx(exact.mean)
-    assert told.variance == pytest.approx(exact.variance)
+    answer, exact = weighted_moments(x, times, DEFAULT_GRID), power_moments(people, DEFAULT_GRID)
+    assert answer.n == exact.n
+    assert answer.log_sum == pytest.approx(exact.log_sum)
+    assert answer.mean == pytest.approx(exact.mean)
+    assert answer.variance == pytest.approx(exact.variance)
 
 
 @pytest.mark.parametrize("x", [[], [1.0, np.nan]])
@@ -73,8 +73,8 @@ def test_it_is_near_the_exact_pooled_fit(
         centers = gamma(sizes, seed)
         people = np.concatenate(centers)
         exact = fit_likelihood(partial(power_moments, people))
-        found = fit_cells(tables(centers, lattice, moments), lattice, search).fit
-        off.append((found.quantile(P) - exact.quantile(P)) / standard_error(len(people)))
+        result = fit_cells(tables(centers, lattice, moments), lattice, search).fit
+        off.append((result.quantile(P) - exact.quantile(P)) / standard_error(len(people)))
     assert np.all(np.abs(np.mean(off, axis=0)) < 0.12)
     assert np.abs(off).max() < 0.6
 
@@ -110,7 +110,9 @@ def test_the_lattice_and_who_answers_first_hardly_matter(
     centers = gamma((400, 300), seed)
     origins = (0.0, steps * 0.1 / (parts + 1))
     lattices = [Lattice(step=0.1, origin=origin, lower=0.0) for origin in origins]
-    one, other = (fit_cells(tables(centers, own, moments), own).fit.quantile(P) for own in lattices)
+    one, other = (
+        fit_cells(tables(centers, part, moments), part).fit.quantile(P) for part in lattices
+    )
     assert np.all(np.abs(one - other) < standard_error(700))
     turned = fit_cells(tables(centers[::-1], lattices[0], moments), lattices[0]).fit
     assert turned.quantile(P) == pytest.approx(one, rel=1e-5)
@@ -128,15 +130,15 @@ def test_people_of_the_family_itself_are_found_again(lam: float, mean: float, se
         return  # a tail so long that its cells end on a scale of their own
     lattice = public_lattice(float(np.subtract(*np.quantile(x, [0.75, 0.25])) / 1.349))
     exact = fit_points(x, np.ones(600))
-    found = fit_cells(tables([x[::2], x[1::2]], lattice), lattice).fit
+    result = fit_cells(tables([x[::2], x[1::2]], lattice), lattice).fit
     spread = x.std()
-    assert found.quantile(P) == pytest.approx(exact.quantile(P), abs=0.12 * spread)
+    assert result.quantile(P) == pytest.approx(exact.quantile(P), abs=0.12 * spread)
 
 
 def test_the_grid_is_near_the_likelihood() -> None:
     lattice = public_lattice(1.0)
-    told = tables(gamma((300, 200)), lattice)
-    one, other = (fit_cells(told, lattice, search).fit for search in ("likelihood", "grid"))
+    answer = tables(gamma((300, 200)), lattice)
+    one, other = (fit_cells(answer, lattice, search).fit for search in ("likelihood", "grid"))
     assert other.quantile(P) == pytest.approx(one.quantile(P), rel=1e-3)
     x = np.concatenate(gamma((300, 200)))
     exact = fit_grid(power_moments(x, DEFAULT_GRID)).quantile(P)
@@ -168,8 +170,8 @@ def test_without_the_rule_they_give_nonsense(monkeypatch: pytest.MonkeyPatch) ->
     for seed in range(10):
         centers = gamma((60,), seed)
         exact = fit_points(np.concatenate(centers), np.ones(60)).quantile(P)
-        found = fit_cells(tables(centers, lattice, "none"), lattice).fit.quantile(P)
-        worst.append(np.nanmax(np.abs(found - exact) / standard_error(60)))
+        result = fit_cells(tables(centers, lattice, "none"), lattice).fit.quantile(P)
+        worst.append(np.nanmax(np.abs(result - exact) / standard_error(60)))
     assert max(worst) > 2
 
 
@@ -178,9 +180,9 @@ def test_levels_among_people_of_whom_only_a_limit_is_known_are_marked() -> None:
     centers = gamma((307, 250))
     untold = fit_cells(tables(centers, lattice, "none"), lattice)
     assert untold.rests_on_shape(P).tolist() == [True, False, False, False, True]
-    told = fit_cells(tables(centers, lattice, "tails"), lattice)
-    assert not told.rests_on_shape(P).any()
-    assert told.adrift == (0.0, 0.0)
+    answer = fit_cells(tables(centers, lattice, "tails"), lattice)
+    assert not answer.rests_on_shape(P).any()
+    assert answer.adrift == (0.0, 0.0)
 
 
 def test_one_value_is_refused() -> None:

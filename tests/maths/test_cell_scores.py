@@ -43,12 +43,12 @@ def cells_of(curve: SlopeCurve, *, moments: bool) -> Cells:
         scales = OpenScale.of(limits, 0.1)
         for i, (low, high) in enumerate(pairwise(limits.tolist())):
             scale = scales.at(i)
-            own = scale.forth(x[(x > low) & (x <= high)])
-            told = (own.mean(), own.std()) if moments else (np.nan, np.nan)
+            one = scale.forth(x[(x > low) & (x <= high)])
+            answer = (one.mean(), one.std()) if moments else (np.nan, np.nan)
             levels = ndtr(np.interp([low, high], curve.x, GRID))
             share = (levels[1] if high < np.inf else 1.0) - (levels[0] if low > -np.inf else 0.0)
             count = round(PEOPLE * share)
-            parts.append((low, high, count, *told, scale.limit, scale.unit, center))
+            parts.append((low, high, count, *answer, scale.limit, scale.unit, center))
     low_, high_, counts, mean, sd, *scaled, of = (
         np.array(part) for part in zip(*parts, strict=True)
     )
@@ -93,13 +93,13 @@ def test_the_score_of_counts_is_the_slope_of_their_log_likelihood() -> None:
 def test_moments_add_information() -> None:
     theta = random_theta(7, 0.1)
     curve = curve_of(theta)
-    bare, told = (
+    bare, answer = (
         SeenCells.of(cells_of(curve, moments=moments), UNIT).information(curve)[0]
         for moments in (False, True)
     )
-    gained = np.linalg.eigvalsh(told - bare)
+    gained = np.linalg.eigvalsh(answer - bare)
     assert gained.min() > -1e-6 * gained.max()
-    assert np.trace(told) > 1.2 * np.trace(bare)
+    assert np.trace(answer) > 1.2 * np.trace(bare)
 
 
 def test_a_curve_that_does_not_reach_a_cell_is_still_told_so() -> None:

@@ -33,8 +33,8 @@ def test_the_people_themselves_give_scipys_test(digits: int | None) -> None:
     x, y = _people(0.0), _people(0.3, seed=2)
     if digits is not None:
         x, y = ([np.round(v, digits) for v in group] for group in (x, y))
-    own = [rank_statistics(a, b) for a, b in zip(x, y, strict=True)]
-    ours = cross_center(_exact(x, digits == 0), _exact(y, digits == 0), own)
+    part = [rank_statistics(a, b) for a, b in zip(x, y, strict=True)]
+    ours = cross_center(_exact(x, digits == 0), _exact(y, digits == 0), part)
     full = stats.mannwhitneyu(
         np.concatenate(y), np.concatenate(x), use_continuity=False, method="asymptotic"
     )
@@ -48,8 +48,8 @@ def test_released_tables_come_close(seed: int) -> None:
     x, y = _people(0.0, seed), _people(0.25, seed + 100)
     lattice = Lattice(0.1)
     placed = [place([lattice_table(v, lattice, 10, evenly) for v in g], lattice) for g in (x, y)]
-    own = [rank_statistics(a, b) for a, b in zip(x, y, strict=True)]
-    ours = cross_center(placed[0], placed[1], own).statistics
+    part = [rank_statistics(a, b) for a, b in zip(x, y, strict=True)]
+    ours = cross_center(placed[0], placed[1], part).statistics
     full = rank_statistics(np.sort(np.concatenate(x)), np.sort(np.concatenate(y)))
     assert abs(ours.effect - full.effect) < 0.15 * np.sqrt(full.effect_variance)
     shift = hodges_lehmann(placed[0], placed[1])
@@ -69,14 +69,14 @@ def test_whole_numbers_are_shifted_by_whole_ones_or_halves() -> None:
     random = np.random.default_rng(1)
     for _ in range(20):
         x, y = (_exact([np.sort(random.integers(0, 40, 60).astype(float))]) for _ in "xy")
-        found = hodges_lehmann(x, y)
-        assert all(float(2 * v).is_integer() for v in (found.estimate, found.low, found.high))
+        result = hodges_lehmann(x, y)
+        assert all(float(2 * v).is_integer() for v in (result.estimate, result.low, result.high))
 
 
 def test_a_center_with_one_group_counts_across_centers() -> None:
     x, y = _people(0.0), _people(0.5, seed=2)[:2]
-    own = [rank_statistics(a, b) for a, b in zip(x[:2], y, strict=True)]
-    ours = cross_center(_exact(x), _exact(y), [*own, None])
+    part = [rank_statistics(a, b) for a, b in zip(x[:2], y, strict=True)]
+    ours = cross_center(_exact(x), _exact(y), [*part, None])
     full = rank_statistics(np.sort(np.concatenate(x)), np.sort(np.concatenate(y)))
     assert ours.statistics.u == full.u
 

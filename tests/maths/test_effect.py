@@ -51,62 +51,62 @@ def newcombe_variance(effect: float, n: int, m: int) -> float:
 
 @pytest.mark.parametrize(("n", "m"), [(10, 10), (10, 40), (300, 200)])
 def test_complete_separation_has_newcombes_interval(n: int, m: int) -> None:
-    found = center_effect(RankStatistics(n, m, float(n * m), 1.0, 0.0))
+    result = center_effect(RankStatistics(n, m, float(n * m), 1.0, 0.0))
     z = stats.norm.ppf(0.975)
     low = brentq(
         lambda t: 1 - t - z * math.sqrt(newcombe_variance(t, n, m)), 0.1, 1 - 1e-9, xtol=1e-14
     )
-    assert (found.estimate, found.high) == (1, 1)
-    assert found.low == pytest.approx(low, rel=1e-9)
-    assert found.low < 1 - 1 / max(n, m)
+    assert (result.estimate, result.high) == (1, 1)
+    assert result.low == pytest.approx(low, rel=1e-9)
+    assert result.low < 1 - 1 / max(n, m)
 
 
 def test_limits_lie_one_margin_away_by_their_own_variance() -> None:
     center = RankStatistics(18, 25, 180.0, 6600.0, 0.0061)
-    found = center_effect(center, level=0.9)
+    result = center_effect(center, level=0.9)
     people = 43
-    inside = (found.estimate * people + 1) / (people + 2)
+    inside = (result.estimate * people + 1) / (people + 2)
     steadying = 20 / people * newcombe_variance(inside, 18, 25)
-    ratio = (0.0061 + steadying) / (newcombe_variance(found.estimate, 18, 25) + steadying)
-    for limit in (found.low, found.high):
+    ratio = (0.0061 + steadying) / (newcombe_variance(result.estimate, 18, 25) + steadying)
+    for limit in (result.low, result.high):
         error = math.sqrt(ratio * newcombe_variance(limit, 18, 25))
-        assert abs(limit - found.estimate) == pytest.approx(stats.norm.ppf(0.95) * error)
+        assert abs(limit - result.estimate) == pytest.approx(stats.norm.ppf(0.95) * error)
 
 
 def test_with_many_people_the_interval_is_walds() -> None:
     rng = np.random.default_rng(4)
     x, y = np.sort(rng.normal(size=20_000)), np.sort(rng.normal(0.4, 2, size=9_000))
     center = rank_statistics(x, y)
-    found = center_effect(center)
+    result = center_effect(center)
     margin = 1.959964 * math.sqrt(center.effect_variance)
-    assert found.low == pytest.approx(center.effect - margin, abs=0.02 * margin)
-    assert found.high == pytest.approx(center.effect + margin, abs=0.02 * margin)
+    assert result.low == pytest.approx(center.effect - margin, abs=0.02 * margin)
+    assert result.high == pytest.approx(center.effect + margin, abs=0.02 * margin)
 
 
 @given(some_center(), st.floats(0.5, 0.99))
 def test_intervals_stay_in_range_with_a_width_and_mirror_when_groups_swap(
     center: RankStatistics, level: float
 ) -> None:
-    found = center_effect(center, level)
-    assert 0 <= found.low <= found.estimate == center.effect <= found.high <= 1
-    assert found.high - found.low > 0.01
+    result = center_effect(center, level)
+    assert 0 <= result.low <= result.estimate == center.effect <= result.high <= 1
+    assert result.high - result.low > 0.01
     mirrored = center_effect(swapped(center), level)
-    assert mirrored.estimate == pytest.approx(1 - found.estimate)
-    assert (mirrored.low, mirrored.high) == pytest.approx((1 - found.high, 1 - found.low))
+    assert mirrored.estimate == pytest.approx(1 - result.estimate)
+    assert (mirrored.low, mirrored.high) == pytest.approx((1 - result.high, 1 - result.low))
     wider = center_effect(center, (level + 1) / 2)
-    assert wider.low <= found.low
-    assert wider.high >= found.high
+    assert wider.low <= result.low
+    assert wider.high >= result.high
 
 
 @given(st.lists(some_center(), min_size=1, max_size=5))
 def test_the_overall_effect_is_van_elterens_average(centers: list[RankStatistics]) -> None:
     weights = [c.n_x * c.n_y / (c.n_x + c.n_y + 1) for c in centers]
-    found = overall_effect(centers)
+    result = overall_effect(centers)
     expected = sum(w * c.effect for w, c in zip(weights, centers, strict=True)) / sum(weights)
-    assert found.estimate == pytest.approx(expected)
-    assert 0 <= found.low <= found.high <= 1
+    assert result.estimate == pytest.approx(expected)
+    assert 0 <= result.low <= result.high <= 1
     if len(centers) == 1:
-        assert found == center_effect(centers[0])
+        assert result == center_effect(centers[0])
 
 
 def test_more_centers_narrow_the_overall_interval_by_the_square_root() -> None:
@@ -121,7 +121,7 @@ def test_more_centers_narrow_the_overall_interval_by_the_square_root() -> None:
 def test_intervals_cover_in_small_centers(sizes: list[int], effect: float) -> None:
     rng = np.random.default_rng(5)
     intervals = [overall_effect(drawn_centers(rng, sizes, effect)) for _ in range(500)]
-    covered = np.mean([found.low <= effect <= found.high for found in intervals])
+    covered = np.mean([each.low <= effect <= each.high for each in intervals])
     assert 0.925 <= covered <= 0.985  # .95 ± 2.5 standard errors
 
 
@@ -134,11 +134,11 @@ def test_q_is_cochrans_in_large_centers() -> None:
     effects = np.array([c.effect for c in centers])
     precision = np.array([1 / c.effect_variance for c in centers])
     q = np.sum(precision * (effects - np.average(effects, weights=precision)) ** 2)
-    found = heterogeneity(centers)
-    assert found.df == 3
-    assert found.q == pytest.approx(q, rel=0.02)
-    assert found.p_value == pytest.approx(stats.chi2.sf(found.q, 3))
-    assert found.i2 == pytest.approx(1 - 3 / found.q)
+    result = heterogeneity(centers)
+    assert result.df == 3
+    assert result.q == pytest.approx(q, rel=0.02)
+    assert result.p_value == pytest.approx(stats.chi2.sf(result.q, 3))
+    assert result.i2 == pytest.approx(1 - 3 / result.q)
 
 
 @pytest.mark.parametrize("effect", [0.5, 0.8])
@@ -162,18 +162,18 @@ def test_one_center_and_equal_centers_are_homogeneous() -> None:
 def test_heterogeneity_is_finite_and_blind_to_the_groups_order(
     centers: list[RankStatistics],
 ) -> None:
-    found = heterogeneity(centers)
-    assert 0 <= found.q < INF
-    assert -INF < found.log_p <= 0
-    assert 0 <= found.i2 < 1
-    assert heterogeneity([swapped(c) for c in centers]).q == pytest.approx(found.q, abs=1e-9)
+    result = heterogeneity(centers)
+    assert 0 <= result.q < INF
+    assert -INF < result.log_p <= 0
+    assert 0 <= result.i2 < 1
+    assert heterogeneity([swapped(c) for c in centers]).q == pytest.approx(result.q, abs=1e-9)
 
 
 def test_opposite_separated_centers_differ_beyond_the_smallest_float() -> None:
     up, down = (RankStatistics(900, 900, u, 4.8e8, 0.0) for u in (810_000.0, -810_000.0))
-    found = heterogeneity([up, up, down, down])
-    assert found.p_value == 0
-    assert -INF < found.log_p < -1000
+    result = heterogeneity([up, up, down, down])
+    assert result.p_value == 0
+    assert -INF < result.log_p < -1000
     alike = heterogeneity([up, up, up])
     assert (alike.q, alike.p_value) == (0, 1)
 

@@ -59,12 +59,12 @@ def independent(effects: FloatArray, variances: FloatArray) -> tuple[float, floa
 def test_the_bcg_trials() -> None:
     """τ² = .3181 by the empirical Bayes (Paule-Mandel) estimator, as R's metafor gives it."""
     effects, variances = log_risk_ratios()
-    found = random_effects(effects, variances)
-    assert found is not None
-    assert found.tau**2 == pytest.approx(0.3181, abs=5e-4)
-    assert found.mean.estimate == pytest.approx(-0.7150, abs=5e-4)
+    result = random_effects(effects, variances)
+    assert result is not None
+    assert result.tau**2 == pytest.approx(0.3181, abs=5e-4)
+    assert result.mean.estimate == pytest.approx(-0.7150, abs=5e-4)
     _, mean, low, high = independent(effects, variances)
-    assert (found.mean.estimate, found.mean.low, found.mean.high) == pytest.approx(
+    assert (result.mean.estimate, result.mean.low, result.mean.high) == pytest.approx(
         (mean, low, high), rel=1e-6
     )
 
@@ -78,29 +78,29 @@ def test_the_bcg_trials() -> None:
 )
 def test_it_agrees_with_an_independent_computation(centers: list[tuple[float, float]]) -> None:
     effects, variances = np.array(centers).T
-    found = random_effects(effects, variances)
-    assert found is not None
+    result = random_effects(effects, variances)
+    assert result is not None
     between, mean, low, high = independent(effects, variances)
-    assert found.tau**2 == pytest.approx(between, rel=1e-5, abs=1e-9)
-    assert (found.mean.estimate, found.mean.low, found.mean.high) == pytest.approx(
+    assert result.tau**2 == pytest.approx(between, rel=1e-5, abs=1e-9)
+    assert (result.mean.estimate, result.mean.low, result.mean.high) == pytest.approx(
         (mean, low, high), rel=1e-5, abs=1e-7
     )
 
 
 def test_centers_alike_have_no_variance_between_them_and_one_center_no_answer() -> None:
     alike = [RankStatistics(50, 50, 500.0, 84166.0, 0.0032)] * 4
-    found = random_effect(alike)
-    assert found is not None
-    assert found.tau == 0.0
-    assert found.mean.estimate == pytest.approx(0.6)
+    result = random_effect(alike)
+    assert result is not None
+    assert result.tau == 0.0
+    assert result.mean.estimate == pytest.approx(0.6)
     assert random_effect(alike[:1]) is None
 
 
 def test_the_interval_of_a_probability_stays_one() -> None:
     apart = [RankStatistics(50, 50, u, 84166.0, 0.0032) for u in (2400.0, -2400.0)]
-    found = random_effect(apart)
-    assert found is not None
-    assert (found.mean.low, found.mean.high) == (0.0, 1.0)
+    result = random_effect(apart)
+    assert result is not None
+    assert (result.mean.low, result.mean.high) == (0.0, 1.0)
     assert heterogeneity(apart).i2 > 0.9
 
 

@@ -36,9 +36,9 @@ def j_of(groups: Groups) -> float:
     return float(
         sum(
             np.sign(b - a)
-            for i, own in enumerate(groups)
+            for i, part in enumerate(groups)
             for later in groups[i + 1 :]
-            for a in own
+            for a in part
             for b in later
         )
     )
@@ -46,9 +46,9 @@ def j_of(groups: Groups) -> float:
 
 def kendall_p(groups: Groups) -> float:
     """Kendall's test of values against the place of their group is the same test."""
-    place = np.repeat(np.arange(len(groups)), [len(own) for own in groups])
-    found = stats.kendalltau(place, np.concatenate(groups), method="asymptotic")
-    return float(found.pvalue)
+    place = np.repeat(np.arange(len(groups)), [len(part) for part in groups])
+    result = stats.kendalltau(place, np.concatenate(groups), method="asymptotic")
+    return float(result.pvalue)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -67,10 +67,10 @@ def test_one_center_is_kendalls_test_of_scipy(sizes: tuple[int, ...], ties: bool
 def test_the_published_example() -> None:
     """Hollander, Wolfe, Chicken, example 6.2: J = 79 and its variance 150.29, with ties."""
     groups = [[40, 35, 38, 43, 44, 41], [38, 40, 47, 44, 40, 42], [48, 40, 45, 43, 46, 44]]
-    own = ranks(groups)
-    assert own.trend_variance is not None
+    part = ranks(groups)
+    assert part.trend_variance is not None
     assert (j_of(groups) + 108) / 2 == 79
-    assert own.trend_variance / 4 == pytest.approx(150.29, abs=0.005)
+    assert part.trend_variance / 4 == pytest.approx(150.29, abs=0.005)
     assert trend_table(counts(groups), "greater").statistic == pytest.approx(2.04, abs=0.005)
 
 
@@ -87,26 +87,26 @@ def test_mean_and_variance_are_those_of_every_permutation(
     values: list[int], sizes: tuple[int, ...]
 ) -> None:
     labels = np.repeat(np.arange(len(sizes)), sizes)
-    found = [
+    result = [
         j_of([np.array(values)[np.array(order) == g] for g in range(len(sizes))])
         for order in set(permutations(labels.tolist()))
     ]
     _, tied = np.unique(values, return_counts=True)
-    assert np.mean(found) == pytest.approx(0, abs=1e-12)
+    assert np.mean(result) == pytest.approx(0, abs=1e-12)
     expected = trend_variance(np.array(sizes, dtype=float), tied.astype(float))
-    assert np.var(found) == pytest.approx(expected, rel=1e-12)
+    assert np.var(result) == pytest.approx(expected, rel=1e-12)
 
 
 def test_p_values_agree_with_permutations_within_centers() -> None:
     random = np.random.default_rng(11)
     sizes = [(10, 12, 11), (15, 0, 10), (12, 10, 10)]
-    centers = [draw(random, own, True) for own in sizes]
+    centers = [draw(random, part, True) for part in sizes]
     observed = trend_sum([ranks(groups) for groups in centers], "greater")
     at_least = 0
     for _ in range(2000):
         j = 0.0
-        for groups, own in zip(centers, sizes, strict=True):
-            mixed = np.split(random.permutation(np.concatenate(groups)), np.cumsum(own)[:-1])
+        for groups, part in zip(centers, sizes, strict=True):
+            mixed = np.split(random.permutation(np.concatenate(groups)), np.cumsum(part)[:-1])
             j += np.triu(ranks(mixed).u, 1).sum()
         at_least += j >= sum(j_of(groups) for groups in centers)
     assert observed.p_value == pytest.approx(at_least / 2000, abs=0.02)
@@ -124,9 +124,9 @@ def test_two_groups_give_the_mann_whitney_tests(alternative: Any, ties: bool) ->
         (trend_sum, sum_test),
         (trend_fisher, fisher_test),
     ):
-        found, expected = test(several, alternative), pair(pairs, alternative)
-        assert found.statistic == pytest.approx(expected.statistic, rel=1e-10)
-        assert found.log_p == pytest.approx(expected.log_p, rel=1e-10)
+        result, expected = test(several, alternative), pair(pairs, alternative)
+        assert result.statistic == pytest.approx(expected.statistic, rel=1e-10)
+        assert result.log_p == pytest.approx(expected.log_p, rel=1e-10)
 
 
 @settings(max_examples=60)
@@ -136,7 +136,7 @@ def test_the_order_turned_round_turns_the_sign(centers: list[Groups]) -> None:
     other = trend_weighted([ranks(groups[::-1]) for groups in centers], "less")
     assert other.statistic == pytest.approx(-one.statistic, rel=1e-9, abs=1e-12)
     assert other.log_p == pytest.approx(one.log_p, rel=1e-9, abs=1e-12)
-    bent = [[np.array(own) ** 3 for own in groups] for groups in centers]
+    bent = [[np.array(part) ** 3 for part in groups] for groups in centers]
     assert trend_weighted([ranks(groups) for groups in bent], "greater") == one
 
 
@@ -150,9 +150,9 @@ def test_everybody_alike_gives_one_with_a_note_and_tiny_p_values_stay_finite() -
 
 
 def test_a_trend_needs_its_variance() -> None:
-    own = GroupRankStatistics.of_pairs([10, 10], {(0, 1): 5.0}, 1.0)
+    part = GroupRankStatistics.of_pairs([10, 10], {(0, 1): 5.0}, 1.0)
     with pytest.raises(ValueError, match="trend_variance"):
-        trend_sum([own], "greater")
+        trend_sum([part], "greater")
 
 
 @settings(max_examples=200)

@@ -24,7 +24,9 @@ Groups = list[Any]
 def counts(groups: Groups) -> Any:
     """A bin for every value."""
     values = np.unique(np.concatenate(groups))
-    return np.array([[np.count_nonzero(own == v) for v in values] for own in map(np.array, groups)])
+    return np.array(
+        [[np.count_nonzero(part == v) for v in values] for part in map(np.array, groups)]
+    )
 
 
 def ranks(groups: Groups) -> GroupRankStatistics:
@@ -32,8 +34,8 @@ def ranks(groups: Groups) -> GroupRankStatistics:
 
 
 def draw(random: np.random.Generator, sizes: tuple[int, ...], ties: bool) -> Groups:
-    own = [random.normal(0.2 * i, 1, n) for i, n in enumerate(sizes)]
-    return [np.round(values * 3) for values in own] if ties else own
+    part = [random.normal(0.2 * i, 1, n) for i, n in enumerate(sizes)]
+    return [np.round(values * 3) for values in part] if ties else part
 
 
 def stratified(centers: list[Groups], weighted: bool) -> tuple[float, float]:
@@ -41,7 +43,7 @@ def stratified(centers: list[Groups], weighted: bool) -> tuple[float, float]:
     total, covariance = 0.0, 0.0
     for groups in centers:
         ranked = stats.rankdata(np.concatenate(groups))
-        labels = np.repeat(np.arange(len(groups)), [len(own) for own in groups])
+        labels = np.repeat(np.arange(len(groups)), [len(part) for part in groups])
         indicator = (labels[:, None] == np.arange(len(groups))).astype(float)
         spread = ranked.var(ddof=1)
         weight = len(ranked) / spread if weighted else 1.0
@@ -74,8 +76,8 @@ def test_one_center_is_scipys_test(sizes: tuple[int, ...], ties: bool) -> None:
 def test_over_centers_it_is_that_of_the_raw_ranks(weighted: bool, ties: bool) -> None:
     random = np.random.default_rng(5)
     sizes = [(12, 15, 20, 10), (30, 10, 11, 0), (0, 14, 0, 22), (40, 33, 21, 10)]
-    centers = [draw(random, own, ties) for own in sizes]
-    test = (kruskal_weighted if weighted else kruskal_sum)([ranks(own) for own in centers])
+    centers = [draw(random, part, ties) for part in sizes]
+    test = (kruskal_weighted if weighted else kruskal_sum)([ranks(part) for part in centers])
     statistic, p_value = stratified(centers, weighted)
     assert test.statistic == pytest.approx(statistic, rel=1e-9)
     assert test.p_value == pytest.approx(p_value, rel=1e-9)
@@ -95,9 +97,9 @@ def test_with_one_person_a_cell_the_sum_is_friedmans_test(ties: bool) -> None:
 def test_fisher_combines_the_centers_own_tests() -> None:
     random = np.random.default_rng(6)
     centers = [draw(random, (12, 15, 20), True) for _ in range(4)]
-    own = [stats.kruskal(*groups).pvalue for groups in centers]
+    part = [stats.kruskal(*groups).pvalue for groups in centers]
     test = kruskal_fisher([ranks(groups) for groups in centers])
-    assert test.p_value == pytest.approx(stats.combine_pvalues(own).pvalue, rel=1e-9)
+    assert test.p_value == pytest.approx(stats.combine_pvalues(part).pvalue, rel=1e-9)
     assert test.df == 8
 
 
@@ -108,9 +110,9 @@ def test_two_groups_give_the_square_of_the_mann_whitney_test(ties: bool) -> None
     pairs = [rank_statistics(np.sort(x), np.sort(y)) for x, y in centers]
     several = [ranks(groups) for groups in centers]
     for test, pair in ((kruskal_weighted, weighted_test), (kruskal_sum, sum_test)):
-        found, expected = test(several), pair(pairs, "two-sided")
-        assert found.statistic == pytest.approx(expected.statistic**2, rel=1e-10)
-        assert found.log_p == pytest.approx(expected.log_p, rel=1e-10)
+        result, expected = test(several), pair(pairs, "two-sided")
+        assert result.statistic == pytest.approx(expected.statistic**2, rel=1e-10)
+        assert result.log_p == pytest.approx(expected.log_p, rel=1e-10)
 
 
 def test_tiny_p_values_stay_finite() -> None:
@@ -147,16 +149,16 @@ def test_the_statistic_has_its_distribution_under_permutation_within_centers() -
     """By chance alone a p-value below .05 comes about 5 % of the time, ties and gaps included."""
     random = np.random.default_rng(20)
     sizes = [(10, 12, 11), (15, 0, 10), (20, 10, 10)]
-    values = [np.round(random.normal(0, 2, sum(own))) for own in sizes]
-    found = []
+    values = [np.round(random.normal(0, 2, sum(part))) for part in sizes]
+    result = []
     for _ in range(1500):
         centers = [
-            ranks(np.split(random.permutation(v), np.cumsum(own)[:-1]))
-            for v, own in zip(values, sizes, strict=True)
+            ranks(np.split(random.permutation(v), np.cumsum(part)[:-1]))
+            for v, part in zip(values, sizes, strict=True)
         ]
-        found.append(kruskal_weighted(centers).p_value)
-    assert np.mean(np.array(found) < 0.05) == pytest.approx(0.05, abs=0.02)
-    assert np.mean(found) == pytest.approx(0.5, abs=0.03)
+        result.append(kruskal_weighted(centers).p_value)
+    assert np.mean(np.array(result) < 0.05) == pytest.approx(0.05, abs=0.02)
+    assert np.mean(result) == pytest.approx(0.5, abs=0.03)
 
 
 people = st.lists(st.integers(-20, 20).map(float), min_size=3, max_size=12)
@@ -176,9 +178,9 @@ def test_the_order_of_groups_and_of_centers_does_not_matter(
 @settings(max_examples=60)
 @given(st.lists(center, min_size=1, max_size=3))
 def test_a_rising_transformation_changes_nothing(centers: list[Groups]) -> None:
-    bent = [[np.exp(np.array(own) / 7) - 3 for own in groups] for groups in centers]
-    assert kruskal_weighted([ranks(own) for own in bent]) == kruskal_weighted(
-        [ranks(own) for own in centers]
+    bent = [[np.exp(np.array(part) / 7) - 3 for part in groups] for groups in centers]
+    assert kruskal_weighted([ranks(part) for part in bent]) == kruskal_weighted(
+        [ranks(part) for part in centers]
     )
 
 

@@ -55,20 +55,20 @@ def test_moments_are_rounded_and_near_the_true_ones(values: list[float]) -> None
     limits = np.concatenate(([-np.inf], table.edges, [np.inf]))
     scale = OpenScale.of(limits, 1.0)
     parts = np.where(np.isnan(scale.unit), np.diff(limits), 1 / 5) / 200
-    own = units(table.edges, Lattice(1.0), table.counts, table.sds)
+    one = units(table.edges, Lattice(1.0), table.counts, table.sds)
     ends = np.cumsum(table.counts)
     for i, part in enumerate(parts.tolist()):
         cell = x[ends[i] - table.counts[i] : ends[i]]
         if table.sds[i] != 0:
             cell = scale.at(i).forth(cell)
         if len(parts) > 1 and table.sds[i] != 0 and not math.isnan(table.means[i]):
-            assert own.mean[i] >= part * (1 - 1e-9)
-            assert abs(table.means[i] - cell.mean()) <= own.mean[i] / 2 + 1e-9
+            assert one.mean[i] >= part * (1 - 1e-9)
+            assert abs(table.means[i] - cell.mean()) <= one.mean[i] / 2 + 1e-9
         if len(parts) > 1 and table.sds[i] > 0:
             error = table.sds[i] / math.sqrt(len(cell) - 1)
-            assert own.mean[i] >= error / 20 * (1 - 1e-8)
-            assert own.sd[i] >= max(part, error / math.sqrt(2) / 20) * (1 - 1e-8)
-            assert abs(table.sds[i] - cell.std()) <= own.sd[i] + 1e-9
+            assert one.mean[i] >= error / 20 * (1 - 1e-8)
+            assert one.sd[i] >= max(part, error / math.sqrt(2) / 20) * (1 - 1e-8)
+            assert abs(table.sds[i] - cell.std()) <= one.sd[i] + 1e-9
 
 
 CELLS = st.tuples(
@@ -101,20 +101,20 @@ def test_rounded_moments_of_any_cells_stay_when_rounded_again(
     low, high = lattice.mean_limits(edges)
     shares = np.array([[share, spread] for _, share, spread in cells[: len(edges) + 1]]).T
     means, sds = low + (high - low) * shares[0], (high - low) * shares[1]
-    told = rounded(edges, lattice, counts, means, sds)
-    assert is_rounded(edges, lattice, counts, *told)
-    own = units(edges, lattice, counts, told[1])
-    assert np.all(np.isnan(told[0]) | (low - own.mean <= told[0]) & (told[0] <= high))
-    spread = told[1] > 0
-    error = told[1] / np.sqrt(counts - 1)
-    assert np.all((own.mean >= error / 20 * (1 - 1e-8))[spread])
-    assert np.all((own.sd >= error / math.sqrt(2) / 20 * (1 - 1e-8))[spread])
-    more = told[0] + own.mean / 3
-    finer = ~np.isnan(more) & (more != told[0]) & (told[1] != 0)
-    finer &= own.mean > 8 * np.spacing(np.maximum(np.abs(told[0]), np.abs(own.start)))
+    answer = rounded(edges, lattice, counts, means, sds)
+    assert is_rounded(edges, lattice, counts, *answer)
+    part = units(edges, lattice, counts, answer[1])
+    assert np.all(np.isnan(answer[0]) | (low - part.mean <= answer[0]) & (answer[0] <= high))
+    spread = answer[1] > 0
+    error = answer[1] / np.sqrt(counts - 1)
+    assert np.all((part.mean >= error / 20 * (1 - 1e-8))[spread])
+    assert np.all((part.sd >= error / math.sqrt(2) / 20 * (1 - 1e-8))[spread])
+    more = answer[0] + part.mean / 3
+    finer = ~np.isnan(more) & (more != answer[0]) & (answer[1] != 0)
+    finer &= part.mean > 8 * np.spacing(np.maximum(np.abs(answer[0]), np.abs(part.start)))
     for cell in np.flatnonzero(finer).tolist():
-        moved = np.where(np.arange(len(more)) == cell, more, told[0])
-        assert not is_rounded(edges, lattice, counts, moved, told[1])
+        moved = np.where(np.arange(len(more)) == cell, more, answer[0])
+        assert not is_rounded(edges, lattice, counts, moved, answer[1])
 
 
 @pytest.mark.parametrize("n", [10, 40])
@@ -123,10 +123,10 @@ def test_an_open_cell_of_few_people_tells_less(n: int) -> None:
     edges = np.array([x[n], x[-n]]).round(1)
     ends = np.searchsorted(x, edges, "right")
     counts = np.diff(ends, prepend=0, append=len(x))
-    own = units(edges, Lattice(0.1), counts, np.array([0.15, np.nan, np.nan]))
-    assert own.mean[0] == pytest.approx({10: 0.005, 40: 0.002}[n])
-    assert own.mean[2] == pytest.approx({10: 0.005, 40: 0.005}[n])
-    assert own.sd[0] == pytest.approx({10: 0.002, 40: 0.001}[n])
+    part = units(edges, Lattice(0.1), counts, np.array([0.15, np.nan, np.nan]))
+    assert part.mean[0] == pytest.approx({10: 0.005, 40: 0.002}[n])
+    assert part.mean[2] == pytest.approx({10: 0.005, 40: 0.005}[n])
+    assert part.sd[0] == pytest.approx({10: 0.002, 40: 0.001}[n])
 
 
 def test_fewer_than_2k_people_are_refused() -> None:
@@ -151,19 +151,19 @@ def test_extreme_cells_and_gaps_tell_their_moments_others_do_not() -> None:
     table = gap_between(157, 75)
     gap = int(np.searchsorted(table.edges, 5.0))
     assert 0 < gap < len(table.edges)
-    told = np.flatnonzero(~np.isnan(table.means))
-    assert {0, gap, len(table.edges)} <= set(told.tolist())
-    assert len(told) < len(table.counts) / 2
+    answer = np.flatnonzero(~np.isnan(table.means))
+    assert {0, gap, len(table.edges)} <= set(answer.tolist())
+    assert len(answer) < len(table.counts) / 2
     assert not np.isnan(table.sds[gap])
 
 
 def test_which_cells_tell_is_seen_from_their_edges() -> None:
     edges = gap_between(157, 75).edges
-    told, widths = telling_cells(edges, 0.1, "tails"), np.diff(edges).tolist()
+    answer, widths = telling_cells(edges, 0.1, "tails"), np.diff(edges).tolist()
     for cell, (left, width, right) in enumerate(
         zip(widths, widths[1:], widths[2:], strict=False), 2
     ):
-        assert told[cell] == (width > 1.3 * max(left, right) and width > 0.25)
+        assert answer[cell] == (width > 1.3 * max(left, right) and width > 0.25)
     assert telling_cells(edges, 0.1, "all").all()
     assert not telling_cells(edges, 0.1, "none").any()
     assert telling_cells(np.zeros(0), 0.1, "tails").tolist() == [True]
@@ -232,9 +232,9 @@ def test_cells_beside_atoms_have_k_people_too(values: list[float]) -> None:
 def test_tails_and_none_tell_less() -> None:
     x, lattice = np.arange(100.0), Lattice(1.0)
     tails, none = (lattice_table(x, lattice, 10, evenly, moments) for moments in ("tails", "none"))
-    told = ~np.isnan(tails.means)
-    assert told[[0, -1]].all()
-    assert not told[1:-1].any()
+    answer = ~np.isnan(tails.means)
+    assert answer[[0, -1]].all()
+    assert not answer[1:-1].any()
     assert np.isnan(none.means).all()
     np.testing.assert_array_equal(tails.counts, none.counts)
 

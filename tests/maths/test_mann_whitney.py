@@ -91,23 +91,23 @@ def test_null_variance_is_that_of_u_over_all_relabellings(x: list[float], y: lis
 
 @given(tied_values, tied_values)
 def test_effect_and_its_variance_come_from_the_placements(x: list[int], y: list[int]) -> None:
-    found = statistics(x, y)
+    result = statistics(x, y)
     wins = (np.array(signs(x, y)) + 1) / 2
-    assert found.effect == pytest.approx(wins.mean(), abs=1e-15)
+    assert result.effect == pytest.approx(wins.mean(), abs=1e-15)
     parts = [
         np.var(placed, ddof=1) / len(placed)
         if len(placed) > 1
         else wins.mean() * (1 - wins.mean())  # one person: at most the variance of a coin
         for placed in (wins.mean(axis=1), wins.mean(axis=0))
     ]
-    assert found.effect_variance == pytest.approx(sum(parts), abs=1e-14)
+    assert result.effect_variance == pytest.approx(sum(parts), abs=1e-14)
 
 
 def test_u_of_a_million_people_is_exact() -> None:
     x = np.arange(1e6)
-    found = rank_statistics(x, x + 0.5)
-    assert found.u == 1_000_000
-    assert found.variance == 1e12 * (2e6 + 1) / 3
+    result = rank_statistics(x, x + 0.5)
+    assert result.u == 1_000_000
+    assert result.variance == 1e12 * (2e6 + 1) / 3
 
 
 def test_many_centers_at_once_are_as_one_by_one() -> None:
@@ -151,9 +151,9 @@ def test_a_table_with_one_value_per_bin_is_scipys_on_pooled_data(
 ) -> None:
     values = np.unique(np.concatenate((x, y)))
     counts_x, counts_y = ([int((group == v).sum()) for v in values] for group in (x, y))
-    found = table_test(counts_x, counts_y, alternative)
-    assert found.p_value == pytest.approx(scipy_p(x, y, alternative), rel=1e-10)
-    assert found.note is None
+    result = table_test(counts_x, counts_y, alternative)
+    assert result.p_value == pytest.approx(scipy_p(x, y, alternative), rel=1e-10)
+    assert result.note is None
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -178,9 +178,9 @@ def test_several_centers_combine_as_the_paper_says(alternative: Alternative, dec
         np.dot(a, z) / math.sqrt(np.dot(a, a))
     )
     fisher = stats.combine_pvalues([scipy_p(x, y, alternative) for x, y in groups], "fisher")
-    found = fisher_test(centers, alternative)
-    assert found.statistic == pytest.approx(fisher.statistic, rel=1e-10)
-    assert found.p_value == pytest.approx(fisher.pvalue, rel=1e-10)
+    result = fisher_test(centers, alternative)
+    assert result.statistic == pytest.approx(fisher.statistic, rel=1e-10)
+    assert result.p_value == pytest.approx(fisher.pvalue, rel=1e-10)
 
 
 @pytest.mark.parametrize("case", cases("pvalues"), ids=lambda case: case["id"])
@@ -204,12 +204,12 @@ def test_golden_p_values_come_out(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", cases("pvalues"), ids=lambda case: case["id"])
 def test_golden_tables_are_tested_alike(case: dict[str, Any]) -> None:
     reference = case["reference"]
-    found = table_test(reference["table"]["fx"], reference["table"]["fy"], "greater")
+    result = table_test(reference["table"]["fx"], reference["table"]["fy"], "greater")
     if "COLLAPSE" in case["flags"]:  # one cell: the reference divides 0 by 0
-        assert (found.statistic, found.p_value) == (0, 1)
-        assert found.note is not None
+        assert (result.statistic, result.p_value) == (0, 1)
+        assert result.note is not None
     else:
-        assert found.p_value == pytest.approx(reference["tabular_pval"], rel=1e-9)
+        assert result.p_value == pytest.approx(reference["tabular_pval"], rel=1e-9)
 
 
 def test_the_table_statistic_follows_the_double_sum_with_fractional_counts() -> None:
@@ -219,9 +219,9 @@ def test_the_table_statistic_follows_the_double_sum_with_fractional_counts() -> 
     t = [a + b for a, b in zip(x, y, strict=True)]
     ties = sum(r**3 - r for r in t) / ((n + m) ** 3 - (n + m))
     z = u / math.sqrt(n * m * (n + m + 1) / 3 * (1 - ties))
-    found = table_test(x, y, "less")
-    assert found.statistic == pytest.approx(z, rel=1e-12)
-    assert found.p_value == pytest.approx(stats.norm.cdf(z), rel=1e-12)
+    result = table_test(x, y, "less")
+    assert result.statistic == pytest.approx(z, rel=1e-12)
+    assert result.p_value == pytest.approx(stats.norm.cdf(z), rel=1e-12)
 
 
 @given(tied_values, tied_values)
@@ -238,13 +238,13 @@ def test_one_and_two_sided_p_values_agree(x: list[int], y: list[int]) -> None:
 
 def test_tiny_p_values_stay_finite_and_ordered() -> None:
     for test in CENTER_TESTS:
-        found = []
+        result = []
         for u in np.linspace(0.05e12, 1e12, 40):
             center = RankStatistics(10**6, 10**6, float(u), 1e12 * (2e6 + 1) / 3, 0.0)
-            found.append(test([center, center], "two-sided").log10_p)
-        assert np.all(np.isfinite(found))
-        assert np.all(np.diff(found) < 0)
-        assert found[-1] < -500_000
+            result.append(test([center, center], "two-sided").log10_p)
+        assert np.all(np.isfinite(result))
+        assert np.all(np.diff(result) < 0)
+        assert result[-1] < -500_000
         assert test([center], "two-sided").p_value == 0
         assert test([center], "less").p_value == 1
 
@@ -262,16 +262,16 @@ def test_all_ties_give_p_one_and_a_note(alternative: Alternative) -> None:
     center = statistics([7] * 12, [7] * 15)
     assert center == TIED
     for test in CENTER_TESTS:
-        found = test([center, center], alternative)
-        assert (found.statistic, found.p_value) == (0, 1)
-        assert found.note is not None
+        result = test([center, center], alternative)
+        assert (result.statistic, result.p_value) == (0, 1)
+        assert result.note is not None
 
 
 def test_one_cell_is_nothing_to_test_whatever_the_rounding() -> None:
     for people in np.random.default_rng(4).uniform(1, 1e6, size=3000):
-        found = table_test([0, people, 0], [0, people, 0], "greater")
-        assert (found.statistic, found.p_value) == (0, 1)
-        assert found.note is not None
+        result = table_test([0, people, 0], [0, people, 0], "greater")
+        assert (result.statistic, result.p_value) == (0, 1)
+        assert result.note is not None
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -288,9 +288,9 @@ def test_a_center_without_variation_adds_nothing(alternative: Alternative) -> No
 def test_chi2_survival_is_scipys(df: int) -> None:
     for statistic in (0.0, 1e-8, 0.3, df * 0.5, float(df), df * 3.0, df + 300.0):
         expected = stats.chi2.logsf(statistic, df)
-        found = log_chi2_survival(statistic, df)
-        assert found == pytest.approx(expected, rel=1e-10, abs=1e-13)
-        assert found <= 0
+        result = log_chi2_survival(statistic, df)
+        assert result == pytest.approx(expected, rel=1e-10, abs=1e-13)
+        assert result <= 0
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_unknown_alternatives_and_no_centers_are_refused() -> None:
 def test_without_small_ties_variances_are_at_least_those_with_them(
     x: list[int], y: list[int], k: int
 ) -> None:
-    all_ties, large = (rank_statistics(ascending(x), ascending(y), k=own) for own in (1, k))
+    all_ties, large = (rank_statistics(ascending(x), ascending(y), k=part) for part in (1, k))
     assert all_ties == rank_statistics(ascending(x), ascending(y))
     assert large.u == all_ties.u
     assert large.variance >= all_ties.variance
@@ -375,8 +375,8 @@ def test_how_many_share_a_value_does_not_show_below_k(x: list[int], y: list[int]
     times, total = np.unique(x + y, return_counts=True)[1], len(x) + len(y)
     ties = float(np.sum((times**3 - times)[times >= k])) / (total**3 - total)
     expected = len(x) * len(y) * (total + 1) / 3 * (1 - ties)
-    found = rank_statistics(ascending(x), ascending(y), k=k).variance
-    assert found == pytest.approx(expected, abs=1e-9)
+    result = rank_statistics(ascending(x), ascending(y), k=k).variance
+    assert result == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_effect_variance_without_small_ties_is_that_of_a_random_order() -> None:
@@ -388,6 +388,6 @@ def test_the_effect_variance_without_small_ties_is_that_of_a_random_order() -> N
             for _ in range(4000)
         ]
     )
-    found = rank_statistics(ascending(x), ascending(y), k=100).effect_variance
-    assert found > statistics(x, y).effect_variance
-    assert found == pytest.approx(mean_of, rel=0.01)
+    result = rank_statistics(ascending(x), ascending(y), k=100).effect_variance
+    assert result > statistics(x, y).effect_variance
+    assert result == pytest.approx(mean_of, rel=0.01)

@@ -25,8 +25,8 @@ def test_people_in_each_cell_have_its_moments(seed: int, family: str) -> None:
     mean = np.bincount(cell, placed.weights * placed.scaled) / weight
     np.testing.assert_allclose(mean, table.means, atol=1e-9)
     spread = np.sqrt(np.bincount(cell, placed.weights * (placed.scaled - mean[cell]) ** 2) / weight)
-    told = ~np.isnan(table.sds)
-    assert np.median(np.abs(spread[told] / table.sds[told] - 1)) < 0.02
+    answer = ~np.isnan(table.sds)
+    assert np.median(np.abs(spread[answer] / table.sds[answer] - 1)) < 0.02
 
 
 @given(st.integers(8, 32), st.floats(0.1, 10), st.floats(0.25, 1.4))
@@ -100,8 +100,8 @@ def test_a_table_is_read_on_its_own_lattice() -> None:
     x = np.sort(np.random.default_rng(2).normal(0, 2, 44))
     table = lattice_table(x, public_lattice(2.0), 10, evenly, "tails")
     assert len(table.counts) == 2
-    own, other = (place([table], public_lattice(scale)) for scale in (2.0, 0.5))
-    np.testing.assert_array_equal(own.values, other.values)
+    part, other = (place([table], public_lattice(scale)) for scale in (2.0, 0.5))
+    np.testing.assert_array_equal(part.values, other.values)
 
 
 @pytest.mark.parametrize("v", [0.97, 0.999, 1.0])
@@ -109,8 +109,8 @@ def test_people_far_outside_stand_where_they_are_said_to_be(v: float) -> None:
     means, sds = np.array([-0.1, 0.5, v]), np.array([0.05, 0.3, 0.0005])
     table = LatticeTable(np.array([0.0, 1.0]), np.full(3, 10), means, sds)
     placed = place([table], Lattice(0.1), refilled=False)
-    own = placed.cells == 2
-    assert placed.scaled[own].mean() == pytest.approx(v, abs=5e-4)
+    part = placed.cells == 2
+    assert placed.scaled[part].mean() == pytest.approx(v, abs=5e-4)
 
 
 def test_no_tables_are_an_error() -> None:

@@ -49,8 +49,8 @@ def test_it_is_the_distribution_that_people_come_from(distribution: "stats.rv_fr
     shape = shape_of(
         [lattice_table(x, lattice, 20, evenly) for x in centers], lattice, np.concatenate(centers)
     )
-    found = distribution.cdf(shape.quantile(P))
-    errors = (found - P) / np.sqrt(P * (1 - P) / sum(SIZES))
+    result = distribution.cdf(shape.quantile(P))
+    errors = (result - P) / np.sqrt(P * (1 - P) / sum(SIZES))
     assert np.abs(errors).max() < 0.7
 
 
@@ -102,13 +102,13 @@ def with_gap(seed: int, sizes: tuple[int, ...]) -> list[FloatArray]:
 
 def squared_errors(runs: list[list[FloatArray]], k: int, p: float, truth: float) -> float:
     """Of the shape at p, on average."""
-    found = []
+    result = []
     for centers in runs:
         lattice = Lattice(step=0.1 * float(np.concatenate(centers).std()))
         tables = [lattice_table(x, lattice, k, evenly, "tails") for x in centers]
         shape = shape_of(tables, lattice, np.concatenate(centers))
-        found.append(float(shape.quantile(np.array([p]))[0]) - truth)
-    return float(np.mean(np.square(found)))
+        result.append(float(shape.quantile(np.array([p]))[0]) - truth)
+    return float(np.mean(np.square(result)))
 
 
 def test_the_search_meets_beside_a_gap_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,12 +158,12 @@ def test_it_moves_and_stretches_with_the_data(seed: int, power: int, shift: int)
 @given(
     seed=st.integers(0, 1000),
     kind=st.sampled_from(["normal", "standard_cauchy", "exponential"]),
-    told=st.sampled_from(["all", "tails", "none"]),
+    answer=st.sampled_from(["all", "tails", "none"]),
 )
-def test_it_rises_and_tells_what_cells_leave_open(seed: int, kind: str, told: str) -> None:
+def test_it_rises_and_tells_what_cells_leave_open(seed: int, kind: str, answer: str) -> None:
     random = np.random.default_rng(seed)
     centers = [np.sort(getattr(random, kind)(size=n)) for n in (30, 70, 200)]
-    tables = [lattice_table(x, Lattice(0.1), 10, evenly, told) for x in centers]  # type: ignore[arg-type]
+    tables = [lattice_table(x, Lattice(0.1), 10, evenly, answer) for x in centers]  # type: ignore[arg-type]
     shape = shape_of(tables, Lattice(0.1), np.concatenate(centers))
     assert (np.diff(shape.values) > 0).all()
     assert (np.diff(shape.t) > 0).all()
@@ -177,9 +177,9 @@ def test_of_very_many_centers_some_tell_the_shape() -> None:
     lattice = Lattice(0.2)
     everybody = np.sort(np.concatenate(centers))
     tables = [lattice_table(x, lattice, 10, evenly) for x in centers]
-    found = shape_of(tables, lattice, everybody[::50]).quantile(P)
+    result = shape_of(tables, lattice, everybody[::50]).quantile(P)
     truth = stats.gamma(4.0).ppf(P)
-    assert np.allclose(stats.gamma(4.0).cdf(found), stats.gamma(4.0).cdf(truth), atol=0.01)
+    assert np.allclose(stats.gamma(4.0).cdf(result), stats.gamma(4.0).cdf(truth), atol=0.01)
 
 
 def test_people_who_are_very_far_apart_have_a_shape() -> None:
@@ -188,6 +188,6 @@ def test_people_who_are_very_far_apart_have_a_shape() -> None:
     centers = [np.sort(random.pareto(0.5, 150)) for _ in range(10)]
     lattice = public_lattice(scale=10.0, upper=1.3e7)
     tables = [lattice_table(x, lattice, 10, evenly, "tails") for x in centers]
-    found = smooth(tables, lattice).quantile(P)
-    assert (np.diff(found) >= 0).all()
-    assert np.isfinite(found).all()
+    result = smooth(tables, lattice).quantile(P)
+    assert (np.diff(result) >= 0).all()
+    assert np.isfinite(result).all()

@@ -27,8 +27,8 @@ def test_the_variance_of_a_piece_is_what_a_climb_tells_of_it(square: float, roug
     expected, all_of_it = (
         integrate.quad(weighed, -10, 25, args=(power,), limit=200)[0] for power in (1, 0)
     )
-    found = relative_variances(np.array([square]), rough)[0]
-    assert 1 / found == pytest.approx(expected / all_of_it, rel=1e-5)
+    result = relative_variances(np.array([square]), rough)[0]
+    assert 1 / result == pytest.approx(expected / all_of_it, rel=1e-5)
 
 
 @given(s=st.floats(0.01, 1000.0))
@@ -48,7 +48,7 @@ def test_evidence_is_the_density_of_what_was_seen() -> None:
     chosen = every.those(np.isin(np.arange(len(every.rough)), some))
     theta = random.normal(every.mean[27], 1 / np.sqrt(np.maximum(every.precision[27], 0.1)))
     seen = design @ theta + random.normal(size=60)
-    found = Posterior.of(design.T @ design, design.T @ seen, chosen)
+    result = Posterior.of(design.T @ design, design.T @ seen, chosen)
     log = []
     for row in some:
         spread = np.where(proper[row], 1 / every.precision[row], 1 / pooled_shape._FREE)
@@ -57,8 +57,8 @@ def test_evidence_is_the_density_of_what_was_seen() -> None:
         log.append(density.logpdf(seen) + every.log_weight[row])
     weights = np.exp(np.array(log) - max(log))
     kept = weights > 0.01 * weights.sum()
-    assert found.weights == pytest.approx(weights[kept] / weights[kept].sum(), rel=1e-3)
-    for mean, row in zip(found.means, np.array(some)[kept], strict=True):
+    assert result.weights == pytest.approx(weights[kept] / weights[kept].sum(), rel=1e-3)
+    for mean, row in zip(result.means, np.array(some)[kept], strict=True):
         information = design.T @ design + np.diag(every.precision[row])
         pulled = design.T @ seen + every.precision[row] * every.mean[row]
         assert information @ mean == pytest.approx(pulled, abs=1e-6 * np.abs(pulled).max())

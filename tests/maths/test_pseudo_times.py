@@ -33,12 +33,12 @@ def table(seed: int, n: int, lattice: Lattice = LATTICE) -> LatticeTable:
 @given(st.integers(10, 60), st.integers(10, 60), st.integers(0, 500))
 def test_everybody_has_a_time_and_the_told_status(events: int, censored: int, seed: int) -> None:
     arm = {3: ArmTables(10, (table(seed, events),), (table(seed + 1, censored),))}
-    found = pseudo_times(arm, LATTICE)
-    assert found.total == pytest.approx(events + censored)
-    assert found.event_total == pytest.approx(events)
-    assert set(found.centers) == {3}
-    assert found.times[0] >= 0
-    assert found.times[-1] <= 50
+    result = pseudo_times(arm, LATTICE)
+    assert result.total == pytest.approx(events + censored)
+    assert result.event_total == pytest.approx(events)
+    assert set(result.centers) == {3}
+    assert result.times[0] >= 0
+    assert result.times[-1] <= 50
 
 
 def test_gridded_people_stand_on_their_grid() -> None:
@@ -57,12 +57,12 @@ def test_gridded_people_stand_on_their_grid() -> None:
 def test_nobody_is_believed_to_be_followed_up_longer_than_he_was(
     times: list[float], resolution: float | None, horizon: float, moments: Moments
 ) -> None:
-    known = np.sort(times)
+    truth = np.sort(times)
     if resolution is not None:
-        known = np.sort(nearest_multiples(known, resolution))
+        truth = np.sort(nearest_multiples(truth, resolution))
     lattice = Variable().follow_up_lattice(20.0, horizon, resolution)
-    told = status_table(known, lattice, 10, evenly, moments)
-    assert known_until([ArmTables(10, (told,))], lattice) <= known[-1] + 1e-9
+    answer = status_table(truth, lattice, 10, evenly, moments)
+    assert known_until([ArmTables(10, (answer,))], lattice) <= truth[-1] + 1e-9
 
 
 @pytest.mark.parametrize("resolution", [None, 0.1])
@@ -71,24 +71,24 @@ def test_people_are_known_up_to_a_horizon_that_many_reach(
     resolution: float | None, moments: Moments
 ) -> None:
     times = np.sort(np.concatenate((np.arange(1.0, 41.0), np.full(15, 60.0))))
-    for horizon, known in ((60.0, (60, 60)), (200.0, (25, 60))):
+    for horizon, each in ((60.0, (60, 60)), (200.0, (25, 60))):
         lattice = Variable().follow_up_lattice(20.0, horizon, resolution)
-        told = status_table(times, lattice, 10, evenly, moments)
-        assert known[0] <= known_until([ArmTables(10, (told,))], lattice) <= known[1]
+        answer = status_table(times, lattice, 10, evenly, moments)
+        assert each[0] <= known_until([ArmTables(10, (answer,))], lattice) <= each[1]
 
 
 @pytest.mark.parametrize("below", ["events", "censored", "both"])
 def test_an_unknown_status_adds_up_to_what_was_below_k(below: Below) -> None:
-    known = {0: ArmTables(10, (table(1, 100),), (table(2, 100),))}
+    truth = {0: ArmTables(10, (table(1, 100),), (table(2, 100),))}
     n = 15 if below == "both" else 60
     unknown = {1: ArmTables(10, either=(table(3, n),), below=below)}
-    found = pseudo_times(known | unknown, LATTICE)
-    events = found.events[found.centers == 1].sum()
+    result = pseudo_times(truth | unknown, LATTICE)
+    events = result.events[result.centers == 1].sum()
     if below != "censored":
         assert 1 <= events < 10
     if below != "events":
         assert 1 <= n - events < 10
-    assert known_share((known | unknown).values()) == pytest.approx(200 / (200 + n))
+    assert known_share((truth | unknown).values()) == pytest.approx(200 / (200 + n))
 
 
 def test_a_status_has_a_table_or_is_below_k_never_both() -> None:

@@ -143,11 +143,12 @@ def test_yj_quantiles_rise_with_p_and_mirror(table: tuple[FloatArray, FloatArray
 
 
 @pytest.mark.parametrize(
-    ("counts", "found"), [([10, 10, 10], 2), ([30, 0, 0, 30], 1), ([0, 10, 10, 10, 0], 2), ([9], 0)]
+    ("counts", "result"),
+    [([10, 10, 10], 2), ([30, 0, 0, 30], 1), ([0, 10, 10, 10, 0], 2), ([9], 0)],
 )
-def test_three_interior_limits_are_needed(counts: list[float], found: int) -> None:
+def test_three_interior_limits_are_needed(counts: list[float], result: int) -> None:
     edges = [-INF, *range(1, len(counts)), INF]
-    with pytest.raises(ValueError, match=f"at least 3 interior limits.*got {found}"):
+    with pytest.raises(ValueError, match=f"at least 3 interior limits.*got {result}"):
         yj_table_quantiles(edges, counts, 0.5)
 
 
@@ -242,11 +243,11 @@ samples = st.lists(
 @given(samples, st.floats(-1e4, 1e4), st.floats(0.01, 0.99))
 def test_the_loss_is_the_papers(values: list[float], q: float, p: float) -> None:
     x = np.sort(values)
-    told = pinball(x, [q], [p])
+    answer = pinball(x, [q], [p])
     below, above = x[x < q], x[x >= q]
     expected = (p - 1) * (below - q).sum() + p * (above - q).sum()
-    assert told.loss == pytest.approx([expected], rel=1e-12, abs=1e-12)
-    assert (told.below, told.at_most) == ((x < q).sum(), (x <= q).sum())
+    assert answer.loss == pytest.approx([expected], rel=1e-12, abs=1e-12)
+    assert (answer.below, answer.at_most) == ((x < q).sum(), (x <= q).sum())
 
 
 @settings(max_examples=200)

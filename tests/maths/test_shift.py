@@ -75,11 +75,11 @@ def test_the_shift_of_a_table_is_near_that_of_the_people(
     rng = np.random.default_rng(9)
     x, y = getattr(rng, family)(size=400), scale * getattr(rng, family)(size=300) + moved
     low, middle, high = of_people(x, y)
-    found = shift(*quantile_table(x, y, 40))
+    result = shift(*quantile_table(x, y, 40))
     error = (high - low) / 4
-    assert found.estimate == pytest.approx(middle, abs=(0.15 if scale == 1 else 0.25) * error)
-    assert found.low == pytest.approx(low, abs=0.3 * error)
-    assert found.high == pytest.approx(high, abs=0.3 * error)
+    assert result.estimate == pytest.approx(middle, abs=(0.15 if scale == 1 else 0.25) * error)
+    assert result.low == pytest.approx(low, abs=0.3 * error)
+    assert result.high == pytest.approx(high, abs=0.3 * error)
 
 
 @pytest.mark.parametrize(("family", "sd"), [("normal", 1.0), ("lognormal", 0.5)])
@@ -94,7 +94,7 @@ def test_a_large_shift_is_read_off_a_coarse_federated_table(
         centers = [[np.sort(getattr(rng, family)(0, sd, n) + s) for s in (0.0, 0.8)] for n in sizes]
         table = grow(centers, Rule(k=10), lambda _below, _above: float(rng.random())).table
         assert table is not None
-        x, y = (np.concatenate(own) for own in zip(*centers, strict=True))
+        x, y = (np.concatenate(part) for part in zip(*centers, strict=True))
         low, middle, high = of_people(x, y)
         off.append((shift(table.edges, *table.counts).estimate - middle) / ((high - low) / 4))
     assert abs(np.mean(off)) < 0.2
@@ -107,24 +107,24 @@ def test_a_natural_limit_holds_its_people() -> None:
     edges, counts_x, counts_y = quantile_table(x, y, 12)
     edges[0] = 0.0
     low, middle, high = of_people(x, y)
-    found = shift(edges, counts_x, counts_y)
-    assert found.estimate == pytest.approx(middle, abs=0.3 * (high - low) / 4)
+    result = shift(edges, counts_x, counts_y)
+    assert result.estimate == pytest.approx(middle, abs=0.3 * (high - low) / 4)
 
 
 def test_groups_that_are_alike_are_not_shifted() -> None:
     edges = [-INF, 0.0, 1.0, 1.5, 4.0, INF]
-    found = shift(edges, [10, 20, 30, 20, 10], [20, 40, 60, 40, 20])
-    assert found.estimate == pytest.approx(0, abs=1e-9)
-    assert found.low < 0 < found.high
+    result = shift(edges, [10, 20, 30, 20, 10], [20, 40, 60, 40, 20])
+    assert result.estimate == pytest.approx(0, abs=1e-9)
+    assert result.low < 0 < result.high
 
 
 def test_the_shift_covers() -> None:
     rng = np.random.default_rng(10)
-    found = [
+    result = [
         shift(*quantile_table(rng.lognormal(size=300), rng.lognormal(size=300) + 0.5, 30))
         for _ in range(200)
     ]
-    covered = np.mean([interval.low <= 0.5 <= interval.high for interval in found])
+    covered = np.mean([interval.low <= 0.5 <= interval.high for interval in result])
     assert 0.91 <= covered <= 0.99
 
 
@@ -150,18 +150,18 @@ def test_the_shift_follows_scale_and_location_and_turns_with_the_groups(
         x, y = inner_x, inner_y
     if sum(x) < 1 or sum(y) < 1:
         return
-    found = shift(edges, x, y)
+    result = shift(edges, x, y)
     turned = shift(edges, y, x)
-    mirrored = (-found.high, -found.estimate, -found.low)
+    mirrored = (-result.high, -result.estimate, -result.low)
     assert (turned.low, turned.estimate, turned.high) == pytest.approx(mirrored, rel=1e-6, abs=1e-6)
     scaled = shift(edges * scale + move, x, y)
-    assert scaled.estimate == pytest.approx(found.estimate * scale, rel=1e-6, abs=1e-6 * scale)
+    assert scaled.estimate == pytest.approx(result.estimate * scale, rel=1e-6, abs=1e-6 * scale)
 
 
 def test_narrow_bins_do_not_upset_the_shift() -> None:
     edges = [-INF, 0.3, np.nextafter(0.3, 1), 0.5, 1.0, 1000.0, INF]
-    found = shift(edges, [10, 40, 10, 30, 10, 10], [10, 10, 10, 30, 40, 10])
-    assert 0 < found.estimate < 1000
+    result = shift(edges, [10, 40, 10, 30, 10, 10], [10, 10, 10, 30, 40, 10])
+    assert 0 < result.estimate < 1000
     same = shift(edges, [10, 40, 10, 30, 10, 10], [10, 40, 10, 30, 10, 10])
     assert same.estimate == pytest.approx(0, abs=1e-9)
     assert same.low < 0 < same.high
@@ -169,9 +169,9 @@ def test_narrow_bins_do_not_upset_the_shift() -> None:
 
 def test_separated_groups_have_a_shift_and_few_people_no_limits() -> None:
     edges = [-INF, 0.0, 1.0, 2.0, 10.0, 11.0, INF]
-    found = shift(edges, [0, 30, 0, 0, 0, 0], [0, 0, 0, 0, 30, 0])
-    assert found.estimate == pytest.approx(10, abs=1e-6)
-    assert 9 <= found.low < 10 < found.high <= 11
+    result = shift(edges, [0, 30, 0, 0, 0, 0], [0, 0, 0, 0, 30, 0])
+    assert result.estimate == pytest.approx(10, abs=1e-6)
+    assert 9 <= result.low < 10 < result.high <= 11
     few = shift(edges, [0, 2, 0, 0, 0, 0], [0, 0, 0, 2, 0, 0])
     assert (few.low, few.high) == (-INF, INF)
     assert 1 < few.estimate < 10

@@ -37,7 +37,7 @@ def _direct(values: FloatArray, levels: int, p: FloatArray) -> FloatArray:
         more = np.maximum.outer(a - start, b - start)
         return np.asarray(less**2 * (3 * more - less) / 6)
 
-    line, log, found = np.stack((np.ones(levels), t), axis=1), [], []
+    line, log, result = np.stack((np.ones(levels), t), axis=1), [], []
     both = np.concatenate((t, new))
     taus = 10.0 ** np.arange(-5, 2.01, 0.25)
     for tau in taus:
@@ -50,9 +50,9 @@ def _direct(values: FloatArray, levels: int, p: FloatArray) -> FloatArray:
         determinants = np.linalg.slogdet(total)[1] + np.linalg.slogdet(middle)[1]
         log.append((np.log(tau) - determinants - rest @ inverse @ rest) / 2)
         straight = np.stack((np.ones(len(both)), both), axis=1) @ slope
-        found.append(straight + tau * wiener(both, t) @ inverse @ left)
+        result.append(straight + tau * wiener(both, t) @ inverse @ left)
     weights = np.exp(np.array(log) - max(log))
-    smoother = np.tensordot(weights / weights.sum(), np.array(found), 1)
+    smoother = np.tensordot(weights / weights.sum(), np.array(result), 1)
     once = smoother @ z
     twiced = (2 * once - smoother @ once[:levels])[levels:]
     back = twiced * y.std() + y.mean()
@@ -77,8 +77,8 @@ def test_a_sharp_bend_beside_a_gap_is_not_rounded_off() -> None:
     one = np.ones(1)
     x = family.quantile((np.arange(1500) + 0.5) / 1500, one, one)
     p = np.array([0.75])
-    found = fit_curve(x, np.ones(1500), 150, -np.inf).quantile(p)
-    assert abs(found - family.quantile(p, one, one)) < 0.002
+    result = fit_curve(x, np.ones(1500), 150, -np.inf).quantile(p)
+    assert abs(result - family.quantile(p, one, one)) < 0.002
 
 
 def test_cells_of_one_person_each_give_the_full_data_smoother() -> None:
@@ -158,8 +158,8 @@ def test_percentiles_rise(family: Any) -> None:
     lattice = Lattice(float(np.diff(family.ppf([0.25, 0.75]))[0]) / 13.49)
     levels = np.arange(1, 200) / 200
     for seed in range(30):
-        found = smooth(_tables(family, lattice, seed)[0], lattice).quantile(levels)
-        assert np.diff(found).min() >= 0, seed
+        result = smooth(_tables(family, lattice, seed)[0], lattice).quantile(levels)
+        assert np.diff(result).min() >= 0, seed
 
 
 def test_a_longer_level_gives_a_longer_interval() -> None:

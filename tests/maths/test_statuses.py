@@ -18,12 +18,12 @@ K = 10
 
 
 def block(
-    center: int, arm: str, times: FloatArray, events: FloatArray, *, told: bool | None = None
+    center: int, arm: str, times: FloatArray, events: FloatArray, *, answer: bool | None = None
 ) -> BlockPeople:
     """What a center tells: statuses, or that 1 to K−1 people had the event, or lacked it."""
     n, d = len(times), int(events.sum())
     few, most = 0 < d < K, 0 < n - d < K
-    if told or (told is None and not few and not most):
+    if answer or (answer is None and not few and not most):
         return BlockPeople(center, (arm,), times, np.ones(n), events)
     least = max(1, n - K + 1) if most else 1
     highest = min(K - 1, n - 1) if few else n - 1
@@ -50,15 +50,15 @@ def federation(random: np.random.Generator, centers: int) -> list[tuple[BlockPeo
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 12))
 def test_expected_events_are_possible_ones(seed: int, centers: int) -> None:
-    blocks = [own for own, _ in federation(np.random.default_rng(seed), centers)]
-    found = expected_statuses(blocks, 100.0)
-    assert set(found) == {i for i, own in enumerate(blocks) if own.events is None}
-    for i, status in found.items():
+    blocks = [part for part, _ in federation(np.random.default_rng(seed), centers)]
+    result = expected_statuses(blocks, 100.0)
+    assert set(result) == {i for i, part in enumerate(blocks) if part.events is None}
+    for i, status in result.items():
         assert blocks[i].least <= status.events.sum() <= blocks[i].most
         assert np.all((status.events >= 0) & (status.events <= 1))
         assert np.isfinite(status.drawn).all()
     again = expected_statuses(blocks, 100.0)
-    assert all(np.array_equal(again[i].drawn, found[i].drawn) for i in found)
+    assert all(np.array_equal(again[i].drawn, result[i].drawn) for i in result)
 
 
 def test_events_of_centers_that_may_not_tell_are_estimated_without_bias() -> None:
@@ -67,12 +67,12 @@ def test_events_of_centers_that_may_not_tell_are_estimated_without_bias() -> Non
     misses, naive, claimed = [], [], []
     for _ in range(60):
         blocks = federation(random, 12)
-        found = expected_statuses([own for own, _ in blocks], 100.0)
-        exact = sum(blocks[i][1] for i in found)
-        misses.append(sum(status.events.sum() for status in found.values()) - exact)
-        claimed.append(np.std(np.sum([s.drawn.sum(axis=0) for s in found.values()], axis=0)))
+        result = expected_statuses([part for part, _ in blocks], 100.0)
+        exact = sum(blocks[i][1] for i in result)
+        misses.append(sum(status.events.sum() for status in result.values()) - exact)
+        claimed.append(np.std(np.sum([s.drawn.sum(axis=0) for s in result.values()], axis=0)))
         for_arm = {a: shares([b for b, _ in blocks if b.groups == (a,)]) for a in ("x", "y")}
-        likely = [len(blocks[i][0].times) * for_arm[blocks[i][0].groups[0]] for i in found]
+        likely = [len(blocks[i][0].times) * for_arm[blocks[i][0].groups[0]] for i in result]
         naive.append(sum(likely) - exact)
     error = np.std(misses) / np.sqrt(len(misses))
     assert abs(np.mean(misses)) < 3 * error
@@ -81,9 +81,9 @@ def test_events_of_centers_that_may_not_tell_are_estimated_without_bias() -> Non
 
 
 def shares(blocks: list[BlockPeople]) -> float:
-    known = [own for own in blocks if own.events is not None]
-    events = sum(float(own.events.sum()) for own in known if own.events is not None)
-    return events / max(sum(len(own.times) for own in known), 1)
+    truth = [part for part in blocks if part.events is not None]
+    events = sum(float(part.events.sum()) for part in truth if part.events is not None)
+    return events / max(sum(len(part.times) for part in truth), 1)
 
 
 def test_the_expected_number_is_that_of_enumeration() -> None:
@@ -94,12 +94,12 @@ def test_the_expected_number_is_that_of_enumeration() -> None:
         for i in range(30)
     ]
     few = BlockPeople(30, ("a",), np.full(40, 5.0), np.ones(40), None, 1, 9)
-    (found,) = expected_statuses([*many, few], 60.0).values()
+    (result,) = expected_statuses([*many, few], 60.0).values()
     chances = np.array([comb(40, d) * 0.2**d * 0.8 ** (40 - d) for d in range(1, 10)])
     exact = chances @ np.arange(1, 10) / chances.sum()
-    assert found.events.sum() == pytest.approx(exact, abs=0.1)
+    assert result.events.sum() == pytest.approx(exact, abs=0.1)
     spread = np.sqrt(chances @ (np.arange(1, 10) - exact) ** 2 / chances.sum())
-    assert found.drawn.sum(axis=0).std() == pytest.approx(spread, rel=0.2)
+    assert result.drawn.sum(axis=0).std() == pytest.approx(spread, rel=0.2)
 
 
 def test_draws_have_the_covariance_of_a_conditional_sample() -> None:
@@ -108,26 +108,26 @@ def test_draws_have_the_covariance_of_a_conditional_sample() -> None:
 
     people = BlockPeople(0, ("a",), np.arange(20.0), np.ones(20), None, 5, 5)
     many = _statuses(people, np.zeros((20, 20_000)), np.random.default_rng(1))
-    found = np.cov(many.drawn)
+    result = np.cov(many.drawn)
     exact = 0.25 * 0.75 * (np.eye(20) * 20 / 19 - 1 / 19)
-    assert found == pytest.approx(exact * 19 / 20, abs=0.01)
+    assert result == pytest.approx(exact * 19 / 20, abs=0.01)
 
 
-def followed(own: BlockPeople, status: Statuses | None) -> FollowUp:
-    centers = np.full(len(own.times), own.center)
+def followed(part: BlockPeople, status: Statuses | None) -> FollowUp:
+    centers = np.full(len(part.times), part.center)
     if status is None:
-        assert own.events is not None
-        return FollowUp.of(own.times, own.events, own.people, centers)
-    return FollowUp.of(own.times, status.events, own.people, centers, status.drawn)
+        assert part.events is not None
+        return FollowUp.of(part.times, part.events, part.people, centers)
+    return FollowUp.of(part.times, status.events, part.people, centers, status.drawn)
 
 
 def test_unknown_statuses_widen_every_interval_and_no_estimate_ignores_them() -> None:
     random = np.random.default_rng(3)
-    blocks = [own for own, _ in federation(random, 12)]
-    found = expected_statuses(blocks, 100.0)
-    parts = [followed(own, found.get(i)) for i, own in enumerate(blocks)]
+    blocks = [part for part, _ in federation(random, 12)]
+    result = expected_statuses(blocks, 100.0)
+    parts = [followed(part, result.get(i)) for i, part in enumerate(blocks)]
     arms = [
-        stack([p for p, own in zip(parts, blocks, strict=True) if own.groups == (arm,)])
+        stack([p for p, part in zip(parts, blocks, strict=True) if part.groups == (arm,)])
         for arm in ("x", "y")
     ]
     sure = [FollowUp(a.times, a.people, a.events, a.centers) for a in arms]
@@ -151,8 +151,8 @@ def test_unknown_statuses_widen_every_interval_and_no_estimate_ignores_them() ->
 def test_a_center_alone_with_everything_unknown_has_an_answer_that_says_nothing() -> None:
     times = np.sort(np.random.default_rng(1).exponential(size=30))
     blocks = [BlockPeople(0, (a,), times, np.ones(30), None, 1, 9) for a in ("x", "y")]
-    found = expected_statuses(blocks, 100.0)
-    parts = [followed(own, found[i]) for i, own in enumerate(blocks)]
+    result = expected_statuses(blocks, 100.0)
+    parts = [followed(part, result[i]) for i, part in enumerate(blocks)]
     ratio = hazard_ratio(parts[0], parts[1])
     assert ratio is not None
     assert ratio.interval().high / ratio.interval().low > 10

@@ -85,10 +85,10 @@ def test_the_restricted_mean_and_its_error_are_the_published_ones(
 ) -> None:
     """The example of R's survRM2: primary biliary cirrhosis, within ten years."""
     rows = pbc()
-    own = rows[rows["trt"] == arm]
-    curve = kaplan_meier(one_cell_each(own["years"].to_numpy(), own["death"].to_numpy()))
-    found = curve.restricted_mean(10.0)
-    assert found == pytest.approx((mean, error), abs=6e-4)
+    part = rows[rows["trt"] == arm]
+    curve = kaplan_meier(one_cell_each(part["years"].to_numpy(), part["death"].to_numpy()))
+    result = curve.restricted_mean(10.0)
+    assert result == pytest.approx((mean, error), abs=6e-4)
 
 
 @pytest.mark.parametrize("gridded", [False, True])
@@ -100,22 +100,22 @@ def test_the_log_rank_test_equals_lifelines(groups: int, gridded: bool) -> None:
     label = np.repeat(np.arange(groups), [len(t) for t, _ in arms])
     times, events = (np.concatenate(part) for part in zip(*arms, strict=True))
     oracle = multivariate_logrank_test(times, label, events)
-    found = log_rank([one_cell_each(*arm) for arm in arms])
-    assert found.statistic == pytest.approx(oracle.test_statistic, abs=1e-6)
-    assert found.p_value == pytest.approx(oracle.p_value, abs=1e-6)
-    assert found.df == groups - 1
+    result = log_rank([one_cell_each(*arm) for arm in arms])
+    assert result.statistic == pytest.approx(oracle.test_statistic, abs=1e-6)
+    assert result.p_value == pytest.approx(oracle.p_value, abs=1e-6)
+    assert result.df == groups - 1
 
 
 def test_the_stratified_log_rank_test_is_the_published_one() -> None:
     """R's own example, survdiff(Surv(time, status) ~ pat.karno + strata(inst), data = lung)."""
     rows = lung().dropna(subset=["inst", "pat.karno"])
     arms = [
-        one_cell_each(own["time"].to_numpy(float), own["status"].to_numpy() - 1.0, own["inst"])
-        for _, own in rows.groupby("pat.karno")
+        one_cell_each(part["time"].to_numpy(float), part["status"].to_numpy() - 1.0, part["inst"])
+        for _, part in rows.groupby("pat.karno")
     ]
-    found = log_rank(arms, stratified=True)
-    assert (round(found.statistic, 1), found.df) == (21.4, 7)
-    assert found.p_value == pytest.approx(0.00326, abs=1e-5)
+    result = log_rank(arms, stratified=True)
+    assert (round(result.statistic, 1), result.df) == (21.4, 7)
+    assert result.p_value == pytest.approx(0.00326, abs=1e-5)
 
 
 def test_stratified_by_one_center_is_pooled() -> None:
@@ -152,10 +152,10 @@ def test_the_hazard_ratio_equals_lifelines(stratified: bool, gridded: bool) -> N
     used = rows if stratified else rows.drop(columns="center")
     options = {"precision": 1e-12}
     model.fit(used, "time", "event", strata=strata, fit_options=options)
-    found = hazard_ratio(x, y, stratified)
-    assert found is not None
-    assert found.log == pytest.approx(float(model.params_["arm"]), abs=1e-6)
-    assert found.error == pytest.approx(float(model.standard_errors_["arm"]), abs=1e-6)
+    result = hazard_ratio(x, y, stratified)
+    assert result is not None
+    assert result.log == pytest.approx(float(model.params_["arm"]), abs=1e-6)
+    assert result.error == pytest.approx(float(model.standard_errors_["arm"]), abs=1e-6)
 
 
 def lung_blocks(*names: str) -> tuple[Any, list[tuple[Any, FollowUp]]]:
@@ -164,8 +164,8 @@ def lung_blocks(*names: str) -> tuple[Any, list[tuple[Any, FollowUp]]]:
     rows["ecog"] = np.minimum(rows["ph.ecog"].to_numpy(), 2)
     rows["old"] = (rows["age"] > 65).astype(int)
     blocks = [
-        (key, one_cell_each(own["time"].to_numpy(float), own["status"].to_numpy() - 1.0))
-        for key, own in rows.groupby(list(names))
+        (key, one_cell_each(part["time"].to_numpy(float), part["status"].to_numpy() - 1.0))
+        for key, part in rows.groupby(list(names))
     ]
     return rows, blocks
 
@@ -176,15 +176,15 @@ def test_hazard_ratios_with_covariates_and_strata_equal_lifelines() -> None:
 
     rows, blocks = lung_blocks("sex", "ecog", "old")
     keys = [key for key, _ in blocks]
-    groups = [own.in_strata(np.full(len(own.times), key[2])) for key, own in blocks]
+    groups = [part.in_strata(np.full(len(part.times), key[2])) for key, part in blocks]
     design = np.array([[key[0] == 2, key[1] == 1, key[1] == 2] for key in keys], dtype=float)
     used = rows.assign(female=rows["sex"] == 2, one=rows["ecog"] == 1, two=rows["ecog"] == 2)
     columns = ["time", "status", "female", "one", "two", "old"]
     used = used[columns].astype(float).assign(status=used["status"] - 1.0)
     model = lifelines.CoxPHFitter()
     model.fit(used, "time", "status", strata=["old"], fit_options={"precision": 1e-12})
-    found = proportional_hazards(groups, design, stratified=True)
-    for name, ratio in zip(("female", "one", "two"), found, strict=True):
+    result = proportional_hazards(groups, design, stratified=True)
+    for name, ratio in zip(("female", "one", "two"), result, strict=True):
         assert ratio is not None
         assert ratio.log == pytest.approx(float(model.params_[name]), abs=1e-6)
         assert ratio.error == pytest.approx(float(model.standard_errors_[name]), abs=1e-6)
@@ -192,9 +192,9 @@ def test_hazard_ratios_with_covariates_and_strata_equal_lifelines() -> None:
 
 def test_a_column_that_says_the_same_as_others_has_no_ratio() -> None:
     x, y = (one_cell_each(*drawn(seed)) for seed in (1, 2))
-    found = proportional_hazards([x, y], np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
-    assert found[0] == hazard_ratio(x, y)
-    assert found[1:] == [None, None]
+    result = proportional_hazards([x, y], np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
+    assert result[0] == hazard_ratio(x, y)
+    assert result[1:] == [None, None]
 
 
 def test_before_the_first_whole_event_the_band_is_no_wider_than_after_one() -> None:
@@ -232,13 +232,13 @@ def test_no_interval_of_a_median_begins_before_whole_people_could_make_it(
 def test_lung_by_sex_is_as_published() -> None:
     rows = lung()
     men, women = (
-        one_cell_each(own["time"].to_numpy(float), own["status"].to_numpy() - 1.0)
-        for _, own in rows.groupby("sex")
+        one_cell_each(part["time"].to_numpy(float), part["status"].to_numpy() - 1.0)
+        for _, part in rows.groupby("sex")
     )
     assert log_rank([men, women]).statistic == pytest.approx(10.32674, abs=1e-5)
-    found = hazard_ratio(men, women)
-    assert found is not None
-    assert math.exp(found.log) == pytest.approx(0.588, abs=5e-4)  # Therneau's vignette
+    result = hazard_ratio(men, women)
+    assert result is not None
+    assert math.exp(result.log) == pytest.approx(0.588, abs=5e-4)  # Therneau's vignette
 
 
 def test_events_in_one_arm_alone_have_no_hazard_ratio() -> None:
@@ -261,11 +261,11 @@ def test_alike_centers_are_not_heterogeneous() -> None:
 def test_the_unit_of_time_does_not_matter(seed: int, unit: float) -> None:
     (tx, ex), (ty, ey) = drawn(seed, 30), drawn(seed + 1, 30)
 
-    def found(scale: float) -> Any:
+    def in_unit(scale: float) -> Any:
         arms = FollowUp.of(tx * scale, ex), FollowUp.of(ty * scale, ey)
         return log_rank(arms).statistic, kaplan_meier(arms[0]).restricted_mean(5 * scale)[0] / scale
 
-    assert found(unit) == pytest.approx(found(1.0))
+    assert in_unit(unit) == pytest.approx(in_unit(1.0))
 
 
 @given(st.integers(0, 1000))

@@ -28,15 +28,15 @@ def chain(centers: Centers) -> tuple[list[CenterPools], Table]:
     for center in others:
         assert grown.table is not None
         joined = join(center, grown.table.edges[1:-1], rule, lambda below, above: 0.5)
-        own = dict(zip(GROUPS, joined.pools, strict=True))
-        grown.join(joined.splits, own, (-np.inf, np.inf))
+        part = dict(zip(GROUPS, joined.pools, strict=True))
+        grown.join(joined.splits, part, (-np.inf, np.inf))
     assert grown.table is not None
     return grown.pools, grown.table
 
 
 def people(seed: int, sizes: list[tuple[int, int]], digits: int = 3) -> Centers:
     random = np.random.default_rng(seed)
-    return [tuple(np.sort(random.normal(size=n).round(digits)) for n in own) for own in sizes]
+    return [tuple(np.sort(random.normal(size=n).round(digits)) for n in part) for part in sizes]
 
 
 @given(
@@ -47,25 +47,25 @@ def people(seed: int, sizes: list[tuple[int, int]], digits: int = 3) -> Centers:
 def test_people_are_kept_and_neither_order_matters(
     seed: int, sizes: list[tuple[int, int]], digits: int
 ) -> None:
-    told, table = chain(people(seed, sizes, digits))
-    found = alike(told, table, GROUPS)
-    assert found.counts.sum(axis=1) == pytest.approx(np.sum(sizes, axis=0))
-    assert (found.counts >= 0).all()
-    assert 0 <= found.decided <= 1 + 1e-12
-    for again in (alike(told[::-1], table, GROUPS), _swapped(alike(told, table, GROUPS[::-1]))):
-        assert again.counts == pytest.approx(found.counts)
-        assert again.decided == pytest.approx(found.decided)
+    answer, table = chain(people(seed, sizes, digits))
+    result = alike(answer, table, GROUPS)
+    assert result.counts.sum(axis=1) == pytest.approx(np.sum(sizes, axis=0))
+    assert (result.counts >= 0).all()
+    assert 0 <= result.decided <= 1 + 1e-12
+    for again in (alike(answer[::-1], table, GROUPS), _swapped(alike(answer, table, GROUPS[::-1]))):
+        assert again.counts == pytest.approx(result.counts)
+        assert again.decided == pytest.approx(result.decided)
 
 
-def _swapped(found: Alike) -> Alike:
-    return Alike(found.counts[::-1], found.decided)
+def _swapped(result: Alike) -> Alike:
+    return Alike(result.counts[::-1], result.decided)
 
 
 def test_of_one_center_they_are_its_own() -> None:
-    told, table = chain(people(1, [(200, 90)]))
-    found = alike(told, table, GROUPS)
-    assert found.counts.tolist() == table.counts.tolist()
-    assert found.decided == 1
+    answer, table = chain(people(1, [(200, 90)]))
+    result = alike(answer, table, GROUPS)
+    assert result.counts.tolist() == table.counts.tolist()
+    assert result.decided == 1
 
 
 def test_a_center_that_tells_one_group_better_than_the_other_adds_no_difference() -> None:
@@ -75,9 +75,9 @@ def test_a_center_that_tells_one_group_better_than_the_other_adds_no_difference(
     halves, whole = Pools(pair.spans, np.array([10, 50])), Pools(np.array([2]), np.array([20]))
     second = CenterPools(np.zeros(1), {"x": halves, "y": whole})
     table = Table(np.array([-np.inf, 0, np.inf]), np.array([[40.0, 80], [40, 40]]), GROUPS)
-    found = alike([first, second], table, GROUPS)
-    assert found.counts == pytest.approx(np.array([[40, 80], [30 + 20 / 6, 30 + 100 / 6]]))
-    assert table_test(found.counts[0], found.counts[1], "two-sided").p_value > 0.2
+    result = alike([first, second], table, GROUPS)
+    assert result.counts == pytest.approx(np.array([[40, 80], [30 + 20 / 6, 30 + 100 / 6]]))
+    assert table_test(result.counts[0], result.counts[1], "two-sided").p_value > 0.2
     assert table_test(table.counts[0], table.counts[1], "two-sided").p_value < 0.03
 
 
@@ -88,8 +88,8 @@ def test_small_groups_without_an_effect_are_rejected_seldom(levels: tuple[float,
     rejected = np.zeros(2)
     for _ in range(60):
         centers = [tuple(np.sort(random.normal(v, 1, n)) for n in (100, 25)) for v in levels]
-        told, table = chain(centers)
-        for i, counts in enumerate((alike(told, table, GROUPS).counts, table.counts)):
+        answer, table = chain(centers)
+        for i, counts in enumerate((alike(answer, table, GROUPS).counts, table.counts)):
             rejected[i] += table_test(counts[0], counts[1], "two-sided").p_value < 0.05
     assert rejected[0] <= 6
     assert rejected[1] >= 15
@@ -104,14 +104,14 @@ def test_a_shift_is_told_where_it_is_hardly_drawn_towards_zero(
 ) -> None:
     """The paper's centers, a shift of 1 SD: with ten it came out .9 standard errors too small."""
     centers: Centers = [(x, y + 1) for x, y in people(3, [(n, n) for n in sizes])]
-    told, table = chain(centers)
-    found = alike(told, table, GROUPS)
-    assert found.keeps_shifts == keeps
-    near = shift(table.edges, *found.counts)
+    answer, table = chain(centers)
+    result = alike(answer, table, GROUPS)
+    assert result.keeps_shifts == keeps
+    near = shift(table.edges, *result.counts)
     error = (near.high - near.low) / 3.92
     assert (abs(near.estimate - shift_of_people(centers)) < error / 2) == keeps
 
 
 def shift_of_people(centers: Centers) -> float:
-    x, y = (np.concatenate(own) for own in zip(*centers, strict=True))
+    x, y = (np.concatenate(part) for part in zip(*centers, strict=True))
     return float(np.median(np.subtract.outer(y, x)))

@@ -56,8 +56,8 @@ def centers_of(x: FloatArray, digits: int | None = None) -> Callable[[FloatArray
     parts = np.split(x, [len(x) // 10, len(x) // 4, len(x) // 2, 4 * len(x) // 5])
 
     def evaluate(asked: FloatArray) -> PowerMoments:
-        told = [power_moments(part, asked) for part in parts]
-        return pool([round_moments(one, digits) for one in told] if digits else told)
+        answer = [power_moments(part, asked) for part in parts]
+        return pool([round_moments(one, digits) for one in answer] if digits else answer)
 
     return evaluate
 
@@ -222,9 +222,9 @@ def test_five_digits_cost_little(family: str, seed: int) -> None:
 def test_rounded_moments_stay_when_rounded_again(
     values: list[float], scale: float, digits: int
 ) -> None:
-    told = round_moments(power_moments(scale * np.array(values), DEFAULT_GRID), digits)
-    assert are_moments_rounded(told, digits)
-    finer = replace(told, log_sum=told.log_sum + told.n * 10.0 ** -(digits + 1))
+    answer = round_moments(power_moments(scale * np.array(values), DEFAULT_GRID), digits)
+    assert are_moments_rounded(answer, digits)
+    finer = replace(answer, log_sum=answer.log_sum + answer.n * 10.0 ** -(digits + 1))
     assert not are_moments_rounded(finer, digits)
 
 
@@ -257,8 +257,8 @@ def test_no_sample_is_too_odd_for_the_fits(values: list[float]) -> None:
     def loss(lam: float) -> float:
         return -float(log_likelihood(power_moments(x, [lam]))[0])
 
-    found = optimize.minimize_scalar(loss, bounds=(-1, 2), method="bounded")
-    best = min(found.fun, loss(-1.0), loss(2.0))
+    result = optimize.minimize_scalar(loss, bounds=(-1, 2), method="bounded")
+    best = min(result.fun, loss(-1.0), loss(2.0))
     fit = fit_likelihood(lambda asked: power_moments(x, asked))
     assert loss(fit.lam) <= best + 1e-4
     assert loss(fit_grid(power_moments(x, DEFAULT_GRID)).lam) <= best + 0.05

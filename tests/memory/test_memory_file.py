@@ -56,11 +56,11 @@ def ask(haifa: Center, question: CohortQuestion) -> Answer:
 
 
 def reasons(haifa: Center, *wheres: str | None) -> list[Reason | None]:
-    told: list[Reason | None] = []
+    answers: list[Reason | None] = []
     for where in wheres:
         answer = ask(haifa, SizesQuestion(variable="crp", where=where))
-        told.append(None if answer.aggregate is not None else answer.refusals[0].reason)
-    return told
+        answers.append(None if answer.aggregate is not None else answer.refusals[0].reason)
+    return answers
 
 
 def test_a_center_that_starts_again_still_knows_what_it_said(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_tables_sums_who_shares_values_and_rows_are_all_remembered(tmp_path: Pat
     assert before.tables
     assert before.rows
     assert len(before.sets) > 2
-    assert any(own.knows for own in before.variables.values())
+    assert any(part.knows for part in before.variables.values())
     haifa.close()
     again = center(tmp_path, rows, policy)
     assert knowledge(again._memory.state) == knowledge(before)
@@ -125,23 +125,23 @@ def test_tables_sums_who_shares_values_and_rows_are_all_remembered(tmp_path: Pat
     again.close()
 
 
-def knowledge(told: Draft) -> dict[str, object]:
+def knowledge(answer: Draft) -> dict[str, object]:
     """All that a draft knows, in what can be compared."""
     return {
-        "words": of_list(told.words),
-        "variables": {name: of_list(own) for name, own in told.variables.items()},
-        "sets": told.sets,
-        "tables": [(t.variable, t.edges.tolist(), t.people) for t in told.tables],
-        "rows": dict(told.rows),
+        "words": of_list(answer.words),
+        "variables": {name: of_list(part) for name, part in answer.variables.items()},
+        "sets": answer.sets,
+        "tables": [(t.variable, t.edges.tolist(), t.people) for t in answer.tables],
+        "rows": dict(answer.rows),
     }
 
 
-def of_list(told: Told) -> object:
+def of_list(answer: Told) -> object:
     parts = [
-        (element.part[told.of].tolist(), element.numbers.tolist(), element.answer)
-        for element in told.elements
+        (element.part[answer.of].tolist(), element.numbers.tolist(), element.answer)
+        for element in answer.elements
     ]
-    return parts, told.crowd[told.of].tolist(), told.others, told.knows
+    return parts, answer.crowd[answer.of].tolist(), answer.others, answer.knows
 
 
 def test_rows_that_make_up_a_person_are_remembered_too(tmp_path: Path) -> None:

@@ -161,13 +161,13 @@ class Network:
 
     def _spawn(self, name: str, command: list[str]) -> Running:
         output = self.folder / f"{name}.out"
-        said = output.open("wb")
-        self.files.append(said)
+        answer = output.open("wb")
+        self.files.append(answer)
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=answer,
+            stderr=answer,
             start_new_session=True,
         )
         self.running[name] = Running(process, output)
@@ -185,8 +185,8 @@ class Network:
         """End every process that was started here."""
         for running in self.running.values():
             running.end()
-        for said in self.files:
-            said.close()
+        for each in self.files:
+            each.close()
 
 
 def network_of_files(folder: Path, frames: Mapping[str, pl.DataFrame], more: str = "") -> Network:

@@ -76,8 +76,8 @@ def test_a_program_that_forgets_to_close_ends_all_the_same(mixed: Pair) -> None:
 
 def test_the_command_line_asks_real_centers(mixed: Pair) -> None:
     network, twin = mixed
-    told = run("describe", "los", "--by", "arm", "--federation", network.toml, "--json")
-    assert json.loads(told) == twin.describe("los", by="arm").to_dict()
+    answer = run("describe", "los", "--by", "arm", "--federation", network.toml, "--json")
+    assert json.loads(answer) == twin.describe("los", by="arm").to_dict()
 
 
 @pytest.mark.parametrize("k", ["60", "5", "2"])
@@ -99,9 +99,9 @@ def test_a_variable_that_a_codebook_misspells_is_named(mixed: Pair, tmp_path: Pa
 
 
 def test_status_names_the_centers_that_are_connected(mixed: Pair) -> None:
-    told = run("federation", "status", mixed[0].toml)
-    assert told.count(": connected") == 4
-    assert "FLARE" not in told
+    answer = run("federation", "status", mixed[0].toml)
+    assert answer.count(": connected") == 4
+    assert "FLARE" not in answer
 
 
 def test_a_steward_reads_what_is_fine_and_what_left(mixed: Pair, connected: Federation) -> None:
@@ -109,6 +109,6 @@ def test_a_steward_reads_what_is_fine_and_what_left(mixed: Pair, connected: Fede
     connected.describe("los")
     kit = network.kit("Gent")
     assert verify(kit / "Gent.ledger").ok
-    told = run("center", "check", kit)
-    assert "34 rows" in told
-    assert "WRONG" not in told
+    answer = run("center", "check", kit)
+    assert "34 rows" in answer
+    assert "WRONG" not in answer

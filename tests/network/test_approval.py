@@ -1,5 +1,7 @@
 """A center whose steward wants to be asked: nothing leaves before he has seen it."""
 
+import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -7,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.network.conftest import FRAMES
 from tests.network.networks import PATIENT, Network, eventually, run
+from tests.workbench.chromium import chromium
 from unpooled import Federation
 from unpooled.center.ledger import Entry, read, verify
-from unpooled.center.questions import Reason
+from unpooled.center.questions import Moments, Reason, Sizes, decode_answer
 from unpooled.errors import MissingError
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
@@ -34,14 +38,14 @@ def restart(trio: Network) -> None:
 
 
 @pytest.fixture
-def said() -> list[str]:
+def progress_lines() -> list[str]:
     return []
 
 
 @pytest.fixture
-def careful(trio: Network, kit: Path, said: list[str]) -> Iterator[Federation]:
+def careful(trio: Network, kit: Path, progress_lines: list[str]) -> Iterator[Federation]:
     """An analyst who goes on without nobody, and sees what is waited for."""
-    with Federation.connect(trio.toml, timeout=PATIENT, progress=said.append) as fed:
+    with Federation.connect(trio.toml, timeout=PATIENT, progress=progress_lines.append) as fed:
         yield fed
 
 
@@ -62,35 +66,39 @@ def wait_for_pending(kit: Path, words: str, asked: Future[Any]) -> str:
     def look() -> str:
         if asked.done():
             pytest.fail(f"nobody waited: {asked.exception() or asked.result()}")
-        told = run("center", "pending", kit)
-        assert words in told
-        return told
+        answer = run("center", "pending", kit)
+        assert words in answer
+        return answer
 
     return eventually(look)
 
 
 def test_the_steward_sees_the_exact_payload_before_it_leaves(
-    trio: Network, kit: Path, careful: Federation, analyst: ThreadPoolExecutor, said: list[str]
+    trio: Network,
+    kit: Path,
+    careful: Federation,
+    analyst: ThreadPoolExecutor,
+    progress_lines: list[str],
 ) -> None:
     before = entries(kit)
     asked = analyst.submit(careful.describe, "los")
-    told = wait_for_pending(kit, "sizes of los", asked)
-    assert "the analyst waits" in told
-    assert "by:           analyst" in told  # the name in the certificate
-    assert f"{told.split()[0]} waits for the steward" in trio.running["Porto"].output.read_text()
-    shown = [told.split("exact bytes:  ")[1].strip()]
+    answer = wait_for_pending(kit, "sizes of los", asked)
+    assert "the analyst waits" in answer
+    assert "by:           analyst" in answer  # the name in the certificate
+    assert f"{answer.split()[0]} waits for the steward" in trio.running["Porto"].output.read_text()
+    shown = [answer.split("exact bytes:  ")[1].strip()]
     assert entries(kit) == before
-    assert "leaves now" in run("center", "approve", kit, told.split()[0])
-    told = wait_for_pending(kit, "moments of los", asked)
-    shown.append(told.split("exact bytes:  ")[1].strip())
+    assert "leaves now" in run("center", "approve", kit, answer.split()[0])
+    answer = wait_for_pending(kit, "moments of los", asked)
+    shown.append(answer.split("exact bytes:  ")[1].strip())
     assert len(entries(kit)) == len(before) + 1
-    run("center", "approve", kit, told.split()[0])
+    run("center", "approve", kit, answer.split()[0])
     result = asked.result(PATIENT)
     assert sum(group.n for group in result.groups) == 445
     left = [r.payload.decode() for r in careful.releases if r.center == "Porto"]
     assert left == shown == [entry.answer for entry in entries(kit)[len(before) :]]
     assert {entry.asker for entry in entries(kit)[len(before) :]} == {"analyst"}
-    assert set(said) == {"waiting for Porto's steward"}
+    assert set(progress_lines) == {"waiting for Porto's steward"}
     assert run("center", "pending", kit) == "nothing waits for the steward\n"
     assert careful.describe("los").to_dict() == result.to_dict()  # approved: the same bytes again
 
@@ -111,6 +119,43 @@ def test_what_the_steward_refuses_is_named_and_recorded_once(
     assert "nothing waits" in run("center", "approve", kit, wanted=2)
 
 
+@pytest.fixture
+def desk(trio: Network, kit: Path) -> Iterator[str]:
+    """The link that opens the steward's desk."""
+    running = trio.spawn("desk", "center", "desk", kit, "--no-browser")
+    running.wait_for("open: ")
+    yield running.output.read_text().split("open: ")[1].split()[0]
+    running.end()
+
+
+@pytest.mark.browser
+def test_a_steward_approves_in_the_browser_what_is_asked_on_the_command_line(
+    trio: Network, kit: Path, desk: str
+) -> None:
+    before = len(entries(kit))
+    asked = ["describe", "los", "--where", "age > 30", "--json", "--timeout", str(PATIENT)]
+    analyst = trio.spawn("analyst", *asked, "--federation", trio.toml)
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(desk)
+        for words in ("How many people have a value of los", "and what are its mean"):
+            page.get_by_role("heading", name=re.compile(words)).wait_for(timeout=PATIENT * 1000)
+            assert "Asked by analyst" in page.locator("article").inner_text()
+            page.locator("article h2 a").click()
+            assert "The analyst is waiting." in page.locator("main").inner_text()
+            page.get_by_role("button", name="Approve: let these bytes leave").click()
+            assert "Approved." in page.locator("#state").inner_text()
+            page.goto(desk.split("/enter")[0])
+        assert analyst.process.wait(PATIENT) == 0
+        page.get_by_role("link", name="Ledger").click()
+        assert "Nothing was changed" in page.locator("#verdict").inner_text()
+    answer = json.loads(analyst.output.read_text().splitlines()[-1])
+    older = sum(int((FRAMES[name]["age"] > 30).sum()) for name in trio.centers)
+    assert sum(group["n"] for group in answer["groups"]) == older
+    left = [decode_answer(entry.answer.encode()).aggregate for entry in entries(kit)[before:]]
+    assert [type(aggregate) for aggregate in left] == [Sizes, Moments]
+
+
 def test_what_waits_outlasts_the_analysts_patience_and_a_restart(
     trio: Network, kit: Path, careful: Federation
 ) -> None:
@@ -125,11 +170,11 @@ def test_what_waits_outlasts_the_analysts_patience_and_a_restart(
     link.timeout = 8
     eventually(ask_and_wait)
     restart(trio)
-    told = run("center", "pending", kit)
-    assert "age > 50" in told
+    answer = run("center", "pending", kit)
+    assert "age > 50" in answer
     eventually(lambda: nobody_waits(kit))
     assert len(entries(kit)) == before
-    assert "is asked again" in run("center", "approve", kit, told.split()[0])
+    assert "is asked again" in run("center", "approve", kit, answer.split()[0])
     assert len(entries(kit)) == before  # approval alone lets nothing out
 
     eventually(ask_and_wait)
@@ -149,8 +194,8 @@ def test_what_waits_outlasts_the_analysts_patience_and_a_restart(
 
     eventually(refused_at_once, 30)
     assert "nothing waits" in run("center", "pending", kit)
-    told = run("center", "decided", kit)
-    refused = [line.split()[0] for line in told.splitlines() if line.endswith("  refused")][-1]
+    answer = run("center", "decided", kit)
+    refused = [line.split()[0] for line in answer.splitlines() if line.endswith("  refused")][-1]
     assert "is held anew" in run("center", "withdraw", kit, refused)
     assert f"{refused}  refused" not in run("center", "decided", kit)
     eventually(ask_and_wait)

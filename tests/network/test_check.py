@@ -35,7 +35,7 @@ def files(config: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in config.parent.glob("Haifa*")}
 
 
-def found(config: Path, center: str = "Haifa") -> Finding:
+def finding_of(config: Path, center: str = "Haifa") -> Finding:
     key = CenterKey.load_or_create(config.with_name("Haifa.key"))
     (finding,) = memory_findings(center, config.with_name("Haifa.ledger"), key)
     return finding
@@ -43,9 +43,9 @@ def found(config: Path, center: str = "Haifa") -> Finding:
 
 def test_a_sound_memory_is_said_to_be_so_and_stays_as_it_is(config: Path) -> None:
     before = files(config)
-    assert str(found(config)) == "ok     memory: knows every answer of the ledger"
+    assert str(finding_of(config)) == "ok     memory: knows every answer of the ledger"
     center = open_center(read_center(config), config.parent)
-    assert found(config).good  # also while the center runs
+    assert finding_of(config).good  # also while the center runs
     center.close()
     assert files(config) == before
 
@@ -68,7 +68,7 @@ def damaged(lines: list[bytes]) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "answer"),
     [
         (without_an_answer, "the memory does not know the ledger's answer 2"),
         (of_another_center, "this is not the memory of Haifa"),
@@ -78,16 +78,16 @@ def damaged(lines: list[bytes]) -> list[bytes]:
     ],
 )
 def test_a_memory_with_which_the_center_would_not_start_is_wrong(
-    config: Path, change: object, told: str
+    config: Path, change: object, answer: str
 ) -> None:
     memory = config.with_name("Haifa.memory")
     if callable(change):
         memory.write_bytes(b"".join(change(memory.read_bytes().splitlines(keepends=True))))
     else:
         memory.unlink()
-    finding = found(config)
+    finding = finding_of(config)
     assert not finding.good
-    assert told in finding.words
+    assert answer in finding.words
     assert finding.words.startswith(str(memory))
     assert memory.exists() == callable(change)
     with pytest.raises(LedgerError) as caught:
@@ -103,7 +103,7 @@ def test_a_center_that_spoke_of_nobody_needs_no_memory(tmp_path: Path) -> None:
     center.answer(encode(CatalogueQuestion()))
     center.close()
     (tmp_path / "Haifa.memory").unlink()
-    assert str(found(config)) == "ok     memory: a new one will be made"
+    assert str(finding_of(config)) == "ok     memory: a new one will be made"
     assert not (tmp_path / "Haifa.memory").exists()
 
 
@@ -125,9 +125,11 @@ def test_people_who_are_others_now_are_found(config: Path) -> None:
     remember(header, {"variable": "los"})
     assert findings() == ["ok     people: those of whom the center has answered before"]
     pl.concat([ROWS, ROWS[:1]]).write_csv(config.with_name("stays.csv"))
-    (told,) = findings()
-    assert told.startswith("WRONG  people: there were 40 rows, now there are 41, since the center")
-    assert "(data-changed). Hint: " in told
+    (answer,) = findings()
+    assert answer.startswith(
+        "WRONG  people: there were 40 rows, now there are 41, since the center"
+    )
+    assert "(data-changed). Hint: " in answer
     remember(header, {"people": people()})
     assert findings() == ["ok     people: those of whom the center has answered before"]
     remember({**header, "people": "40 rows"})

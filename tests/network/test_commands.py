@@ -68,10 +68,10 @@ def test_freeze_says_what_to_write_or_writes_it(
     kit: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     center_freeze(kit)
-    told = capsys.readouterr().out
+    answer = capsys.readouterr().out
     (frozen,) = kit.glob("Haifa-*.parquet")
-    assert f"frozen: {frozen}\n  40 rows, 2 columns: los, sex\n  SHA-256 " in told
-    assert f'\n  data = "{frozen.name}"\n' in told
+    assert f"frozen: {frozen}\n  40 rows, 2 columns: los, sex\n  SHA-256 " in answer
+    assert f'\n  data = "{frozen.name}"\n' in answer
     assert (kit / "center.toml").read_text() == CENTER
     frozen.unlink()
     center_freeze(kit, use=True)

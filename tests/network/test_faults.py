@@ -100,10 +100,10 @@ def test_a_center_that_is_down_is_named_and_comes_back_by_itself(
     assert "left out: Porto: the center is not connected" in str(fed.describe("los"))
     eventually(lambda: run("federation", "status", trio.toml, wanted=1))
     assert "Porto: not connected" in run("federation", "status", trio.toml, wanted=1)
-    told = run("describe", "los", "--federation", trio.toml, wanted=1)
-    assert "a center is missing:\n  Porto: the center is not connected" in told
-    told = run("describe", "los", "--federation", trio.toml, "--on-missing", "exclude")
-    assert "left out: Porto" in told
+    answer = run("describe", "los", "--federation", trio.toml, wanted=1)
+    assert "a center is missing:\n  Porto: the center is not connected" in answer
+    answer = run("describe", "los", "--federation", trio.toml, "--on-missing", "exclude")
+    assert "left out: Porto" in answer
     trio.start("Porto")
     eventually(lambda: everybody_answers(fed))
 
@@ -116,8 +116,8 @@ def test_a_center_whose_engine_is_busy_for_a_while_is_connected(
         time.sleep(7)  # as where it ends the job of a coordinator that is gone
         assert link(fed).connected() == set(trio.centers)
     eventually(lambda: everybody_answers(fed))
-    told = run("federation", "status", trio.toml).splitlines()[1:]
-    assert told == [f"  {name}: connected" for name in trio.centers]
+    answer = run("federation", "status", trio.toml).splitlines()[1:]
+    assert answer == [f"  {name}: connected" for name in trio.centers]
 
 
 def test_a_chain_stops_with_the_name_of_the_center_that_is_missing(
@@ -206,7 +206,7 @@ def test_an_analysis_goes_on_as_if_a_center_that_goes_missing_in_it_had_never_be
     assert len(late) == 1
     without = Federation.local(
         {name: trio.kit(name) / "data.csv" for name in ("Haifa", "Bern")},
-        policy=Policy(paper_iteration=True),
+        policy=Policy(ad_hoc="free", paper_iteration=True),
     )
     assert [(r.center, r.reason) for r in result.refusals] == [("Porto", Reason.NO_ANSWER)]
     expected = ROUNDS[last](without).to_dict()
@@ -247,10 +247,10 @@ def test_a_database_that_is_stopped_is_named_by_a_center_that_starts(
         assert people(fed) == 445  # it was read when the center started
         assert "WRONG  data: PostgreSQL: " in run("center", "check", trio.kit("Porto"), wanted=1)
         trio.running["Porto"].end()
-        told = run("center", "start", trio.kit("Porto"), wanted=1)
-        assert told.startswith("unpooled: PostgreSQL: ")
-        assert "Traceback" not in told
-        assert "is connected" not in told
+        answer = run("center", "start", trio.kit("Porto"), wanted=1)
+        assert answer.startswith("unpooled: PostgreSQL: ")
+        assert "Traceback" not in answer
+        assert "is connected" not in answer
         eventually(lambda: only_refusal(fed, "Porto", Reason.NOT_CONNECTED))
     finally:
         toml.write_text(from_file)

@@ -100,9 +100,9 @@ def test_check_says_by_what_people_are_chosen(network: Network) -> None:
         'ad_hoc = "free"': "note   groupings: any condition chooses people",
         'ad_hoc = "none"': "ok     groupings: single questions are refused",
     }
-    for setting, told in changed.items():
+    for setting, each in changed.items():
         toml.write_text(declared.replace('ad_hoc = "groupings"', setting))
-        assert told in kit_says(network, "Haifa")
+        assert each in kit_says(network, "Haifa")
     toml.write_text(declared.replace("groupings = {", "# groupings = {"))
     assert "note   groupings: none is declared, so single questions are about everybody" in (
         kit_says(network, "Haifa")
@@ -126,9 +126,9 @@ def test_check_says_by_what_people_are_chosen(network: Network) -> None:
 def test_check_says_what_is_wrong_with_groupings(
     network: Network, tmp_path: Path, groupings: str, problem: str
 ) -> None:
-    own = network.kit("Haifa") / "center.toml"
-    config = own.with_name("other.toml")
-    config.write_text(own.read_text().replace("arm = [], age = [40, 65]", groupings))
-    told = run("center", "check", network.kit("Haifa"), "--config", config, wanted=1)
-    assert problem in told
-    assert "Traceback" not in told
+    part = network.kit("Haifa") / "center.toml"
+    config = part.with_name("other.toml")
+    config.write_text(part.read_text().replace("arm = [], age = [40, 65]", groupings))
+    answer = run("center", "check", network.kit("Haifa"), "--config", config, wanted=1)
+    assert problem in answer
+    assert "Traceback" not in answer

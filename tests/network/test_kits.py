@@ -91,8 +91,8 @@ def test_a_center_that_joins_later_gets_a_kit_and_the_others_keep_theirs(network
     before = (network.kit("Haifa") / "startup" / "client.crt").read_bytes()
     text = network.toml.read_text()
     network.toml.write_text(text.replace('"Bern"', '"Bern", "Porto"'))
-    told = run("federation", "init", network.toml)
-    assert told.count("kit:") == 1
+    answer = run("federation", "init", network.toml)
+    assert answer.count("kit:") == 1
     assert read_kit(network.kit("Porto"), "center").name == "Porto"
     assert (network.kit("Haifa") / "startup" / "client.crt").read_bytes() == before
     root = [network.kit(n) / "startup" / "rootCA.pem" for n in ("Haifa", "Porto")]
@@ -102,45 +102,45 @@ def test_a_center_that_joins_later_gets_a_kit_and_the_others_keep_theirs(network
 def test_kits_that_cannot_be_made_say_why(network: Network) -> None:
     text = network.toml.read_text()
     network.toml.write_text("days = 7\n" + text)
-    told = run("federation", "init", network.toml, wanted=1)
+    answer = run("federation", "init", network.toml, wanted=1)
     network.toml.write_text(text)
-    assert "could not be made" in told
-    assert "root_valid_days=7 does not match" in told
-    assert "Traceback" not in told
+    assert "could not be made" in answer
+    assert "root_valid_days=7 does not match" in answer
+    assert "Traceback" not in answer
 
 
 def test_check_says_in_plain_words_what_is_wrong(network: Network) -> None:
     kit = network.kit("Bern")
-    told = run("center", "check", kit, wanted=1)
-    assert "WRONG  data: " in told
-    assert "data.csv' does not exist" in told
-    assert "WRONG  coordinator: nobody answers" in told
+    answer = run("center", "check", kit, wanted=1)
+    assert "WRONG  data: " in answer
+    assert "data.csv' does not exist" in answer
+    assert "WRONG  coordinator: nobody answers" in answer
     rows = "".join(f"{i};{i},5;{i}x\n" for i in range(40))
     (kit / "data.csv").write_text(f"age;crp;person\n{rows}")
-    told = run("center", "check", kit, wanted=1)
-    assert "ok     data: 40 rows, 3 columns" in told
-    assert "note   data: crp is read as text, for row 1 has '0,5'. Hint: decimals" in told
-    assert "ok     data: missing cells: none" in told
+    answer = run("center", "check", kit, wanted=1)
+    assert "ok     data: 40 rows, 3 columns" in answer
+    assert "note   data: crp is read as text, for row 1 has '0,5'. Hint: decimals" in answer
+    assert "ok     data: missing cells: none" in answer
     rows = "".join(
         f"{i};{'.' if i % 4 else i};{('F', 'N/A', 'NA', 'M')[i % 4]}\n" for i in range(40)
     )
     (kit / "data.csv").write_text(f"age;crp;sex\n{rows}")
-    told = run("center", "check", kit, wanted=1)
-    assert "ok     data: missing cells: crp 30, sex 10" in told
-    assert "note   data: sex is text, so 'N/A' in 10 cells is taken for a group's name." in told
-    assert 'say missing = ["N/A"] in [variables.sex]' in told
-    assert "WRONG  data" not in told
+    answer = run("center", "check", kit, wanted=1)
+    assert "ok     data: missing cells: crp 30, sex 10" in answer
+    assert "note   data: sex is text, so 'N/A' in 10 cells is taken for a group's name." in answer
+    assert 'say missing = ["N/A"] in [variables.sex]' in answer
+    assert "WRONG  data" not in answer
     with (kit / "center.toml").open("a") as file:
         file.write("\n[variables.age]\nresolution = 7\n[variables.crp]\nupper = 20\n")
-    told = run("center", "check", kit, wanted=1)
-    assert "WRONG  data: age: people have values between the multiples" in told
-    assert "WRONG  data: crp: values lie outside the limits that are declared" in told
+    answer = run("center", "check", kit, wanted=1)
+    assert "WRONG  data: age: people have values between the multiples" in answer
+    assert "WRONG  data: crp: values lie outside the limits that are declared" in answer
     text = (kit / "center.toml").read_text()
     assert "[policy]\n" in text
     (kit / "center.toml").write_text(text.replace("[policy]\n", '[policy]\nperson = "agee"\n'))
-    told = run("center", "check", kit, wanted=1)
-    assert "WRONG  policy: there is no column 'agee'. Hint: did you mean 'age'?" in told
-    assert "Traceback" not in told
+    answer = run("center", "check", kit, wanted=1)
+    assert "WRONG  policy: there is no column 'agee'. Hint: did you mean 'age'?" in answer
+    assert "Traceback" not in answer
     (kit / "data.csv").unlink()
     (kit / "local" / "authorization.json").write_text("{}")
     assert "WRONG  engine settings: authorization.json" in run("center", "check", kit, wanted=1)
@@ -158,16 +158,16 @@ def test_a_certificate_that_ends_is_told_in_time(
 
     kit = network.kit("Haifa")
 
-    def told() -> str:
+    def printed() -> str:
         return next(str(f) for f in check_center(kit) if f.topic == "certificate")
 
-    assert told().startswith("ok     certificate: valid until ")
+    assert printed().startswith("ok     certificate: valid until ")
     real = datetime.now(UTC)
     monkeypatch.setattr(certificates, "now", lambda: real + timedelta(days=340))
-    assert "in 1" in told()
-    assert "ask for a new kit now" in told()
+    assert "in 1" in printed()
+    assert "ask for a new kit now" in printed()
     monkeypatch.setattr(certificates, "now", lambda: real + timedelta(days=361))
-    assert told().startswith("WRONG  certificate: it expired on ")
+    assert printed().startswith("WRONG  certificate: it expired on ")
     with pytest.raises(LinkError, match="expired on"):
         run_center(kit, None, print)
     with pytest.raises(LinkError, match="expired on"):
@@ -202,10 +202,10 @@ def test_a_slow_clock_is_told_from_a_stranger(
     kit = network.kit("Haifa")
     real = datetime.now(UTC)
     monkeypatch.setattr(certificates, "now", lambda: real - timedelta(hours=1))
-    told = next(str(f) for f in check_center(kit) if f.topic == "certificate")
-    assert told.startswith("WRONG  certificate: it is valid from ")
-    assert "and this computer's clock says" in told
-    assert "Hint: set the clock" in told
+    answer = next(str(f) for f in check_center(kit) if f.topic == "certificate")
+    assert answer.startswith("WRONG  certificate: it is valid from ")
+    assert "and this computer's clock says" in answer
+    assert "Hint: set the clock" in answer
     with pytest.raises(LinkError, match="Hint: set the clock"):
         run_center(kit, None, print)
     with pytest.raises(LinkError, match="Hint: set the clock"):
@@ -213,14 +213,14 @@ def test_a_slow_clock_is_told_from_a_stranger(
 
 
 @pytest.mark.parametrize(
-    ("begins", "ends", "told"),
+    ("begins", "ends", "answer"),
     [
         (1, 2, "is not valid yet: the clocks of the two computers differ"),
         (-2, -1, "has expired: the coordinator needs a new kit"),
     ],
 )
 def test_check_says_when_the_coordinators_certificate_has_other_dates(
-    network: Network, tmp_path: Path, begins: int, ends: int, told: str
+    network: Network, tmp_path: Path, begins: int, ends: int, answer: str
 ) -> None:
     from unpooled.federation.network.check import check_center
 
@@ -234,9 +234,9 @@ def test_check_says_when_the_coordinators_certificate_has_other_dates(
                 context.wrap_socket(coordinator.accept()[0], server_side=True).close()
 
         threading.Thread(target=attend, daemon=True).start()
-        found = next(f for f in check_center(kit) if f.topic == "coordinator")
-    assert not found.good
-    assert told in found.words
+        result = next(f for f in check_center(kit) if f.topic == "coordinator")
+    assert not result.good
+    assert answer in result.words
 
 
 def certificate_of_authority(network: Network, folder: Path, begins: int, ends: int) -> Path:
@@ -249,21 +249,21 @@ def certificate_of_authority(network: Network, folder: Path, begins: int, ends: 
     kept = json.loads(state.read_text())
     root = x509.load_pem_x509_certificate(kept["root_cert"].encode())
     signs = serialization.load_pem_private_key(kept["root_pri_key"].encode(), None)
-    own = ec.generate_private_key(ec.SECP256R1())
+    part = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "coordinator")])
     now = datetime.now(UTC)
     made = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(root.subject)
-        .public_key(own.public_key())
+        .public_key(part.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now + timedelta(hours=begins))
         .not_valid_after(now + timedelta(hours=ends))
         .sign(signs, hashes.SHA256())  # type: ignore[arg-type]
     )
     pem = serialization.Encoding.PEM
-    key = own.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    key = part.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     path = folder / "coordinator.pem"
     path.write_bytes(key + made.public_bytes(pem))
     return path
@@ -273,27 +273,27 @@ def test_check_knows_the_coordinator_from_whoever_else_answers(network: Network)
     kit = network.kit("Haifa")
     with socket.create_server(("localhost", read_kit(kit, "center").port)) as stranger:
         threading.Thread(target=lambda: stranger.accept()[0].close(), daemon=True).start()
-        told = run("center", "check", kit, wanted=1)
-    assert "WRONG  coordinator: whoever answers at localhost:" in told
+        answer = run("center", "check", kit, wanted=1)
+    assert "WRONG  coordinator: whoever answers at localhost:" in answer
 
 
 def test_check_misses_neither_the_ledgers_key_nor_too_few_rows(network: Network) -> None:
     kit = network.kit("Haifa")
     (kit / "data.csv").write_text("los\n1\n2\n")
     (kit / "Haifa.ledger").write_text("")
-    told = run("center", "check", kit, wanted=1)
-    assert "WRONG  data: 2 rows, 1 columns; with fewer than 10 nothing can be answered" in told
-    assert "WRONG  ledger: its key is missing" in told
+    answer = run("center", "check", kit, wanted=1)
+    assert "WRONG  data: 2 rows, 1 columns; with fewer than 10 nothing can be answered" in answer
+    assert "WRONG  ledger: its key is missing" in answer
     assert not (kit / "Haifa.key").exists()
     (kit / "Haifa.ledger").unlink()
-    assert "approval: auto" in told
+    assert "approval: auto" in answer
 
 
 def test_nothing_starts_from_the_wrong_kit(network: Network) -> None:
-    told = run("center", "start", network.kit("analyst"), wanted=2)
-    assert "the kit of the analyst, not of a center" in told
-    told = run("federation", "status", network.toml, wanted=1)
-    assert "the coordinator cannot be reached" in told
+    answer = run("center", "start", network.kit("analyst"), wanted=2)
+    assert "the kit of the analyst, not of a center" in answer
+    answer = run("federation", "status", network.toml, wanted=1)
+    assert "the coordinator cannot be reached" in answer
 
 
 @pytest.mark.parametrize(

@@ -181,11 +181,11 @@ def test_no_role_asks_what_the_center_runs_on(network: Network, boss: Any, comma
 
 def assert_refused(act: Any) -> None:
     try:
-        told = act()
+        answer = act()
     except Exception as error:
-        told = str(error)
-    assert "not authorized" in told.lower() or "not permitted" in told.lower(), told
-    assert not any(value in told for value in PLANTED)
+        answer = str(error)
+    assert "not authorized" in answer.lower() or "not permitted" in answer.lower(), answer
+    assert not any(value in answer for value in PLANTED)
 
 
 def test_a_policy_cannot_be_weakened_from_outside(network: Network) -> None:
@@ -245,10 +245,10 @@ def test_a_job_that_comes_with_looser_rules_is_refused(
 
 def test_a_kit_of_another_federation_opens_nothing(network: Network, tmp_path: Path) -> None:
     stranger = network_of_files(tmp_path / "strange", {"Haifa": hospital(1, 20, 20)})
-    own, port = (str(read_federation(n.toml).coordinator.port) for n in (stranger, network))
+    part, port = (str(read_federation(n.toml).coordinator.port) for n in (stranger, network))
     for pattern in ("*.toml", "*.json"):
         for path in stranger.folder.rglob(pattern):
-            path.write_text(path.read_text().replace(own, port))
+            path.write_text(path.read_text().replace(part, port))
     center = stranger.start("Haifa", wait=False)
     with pytest.raises(LinkError):
         Federation.connect(stranger.toml, timeout=8)
@@ -281,11 +281,11 @@ def test_nothing_planted_is_in_what_the_coordinator_has(network: Network) -> Non
         fed.describe("los", by="arm")
         fed.table("los", by="arm", groups=("a", "b"))
         fed.compare("los", by="arm", groups=("a", "b"), method="all")
-        for wrong, told in (
+        for wrong, each in (
             ("name", "would-isolate"),
             ("nothing", "no center has a variable 'nothing'"),
         ):
-            with pytest.raises(UnpooledError, match=told):
+            with pytest.raises(UnpooledError, match=each):
                 fed.describe(wrong)
         with pytest.raises(UnpooledError, match="the condition does not fit"):
             fed.describe("los", where="name > 5")

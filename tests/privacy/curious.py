@@ -46,8 +46,8 @@ def open_center(
 
 def answer(center: Center, question: Question) -> dict[str, Any]:
     """All that a center says to a question."""
-    said: dict[str, Any] = json.loads(center.answer(encode(question)).payload)
-    return said
+    message: dict[str, Any] = json.loads(center.answer(encode(question)).payload)
+    return message
 
 
 def ask(center: Center, question: Question) -> dict[str, Any]:

@@ -26,13 +26,16 @@ class Sums:
     """Sums over people: `weights[i, v]` is what a person with the v-th value adds to `told[i]`."""
 
     weights: FloatArray
-    told: FloatArray
+    values: FloatArray
     errors: FloatArray  # how far each may be off
 
 
 def whole_counts(sums: Sums, guess: FloatArray, reduce: Reduce) -> npt.NDArray[np.int64] | None:
     """The counts nearest to a guess that give the sums, none negative; None where none do."""
-    weights, goal = _whole((sums.weights / sums.errors[:, None]).T), _whole(sums.told / sums.errors)
+    weights, goal = (
+        _whole((sums.weights / sums.errors[:, None]).T),
+        _whole(sums.values / sums.errors),
+    )
     middle, spread = _whole(guess), _whole(_FINE / np.sqrt(np.maximum(guess, 1)))
     start, size = middle, len(guess)
     steps = _whole(np.eye(size))
@@ -48,9 +51,9 @@ def whole_counts(sums: Sums, guess: FloatArray, reduce: Reduce) -> npt.NDArray[n
     for _ in range(3):  # each time what is left is smaller, and so exact
         left = np.concatenate(((middle - start) * spread, (goal - start @ weights) * _FINE))
         start = start + _nearest_plane(basis, left) @ steps
-    found = start.astype(np.int64)
-    off = np.abs(sums.weights @ found - sums.told)
-    return found if (found >= 0).all() and (off <= 8 * sums.errors).all() else None
+    result = start.astype(np.int64)
+    off = np.abs(sums.weights @ result - sums.values)
+    return result if (result >= 0).all() and (off <= 8 * sums.errors).all() else None
 
 
 def reduced(basis: Whole) -> Whole:

@@ -15,18 +15,18 @@ People = npt.NDArray[np.bool_]
 _ALL = 1 - 1e-9  # of a vector's length, but for rounding
 
 
-def fewest_people(told: Sequence[People], k: int) -> int:
+def fewest_people(answer: Sequence[People], k: int) -> int:
     """Of how few people some number that follows from the told ones speaks; k if of k or more.
 
     A combination of told sets that is zero on everybody but a few people is a number about those
     few. Where there is one, the projection to what is told leaves a vector about them as it is.
     """
-    return fewest_of_sums([people.astype(float) for people in told], k)
+    return fewest_of_sums([people.astype(float) for people in answer], k)
 
 
-def fewest_of_sums(told: Sequence[FloatArray], k: int) -> int:
+def fewest_of_sums(answer: Sequence[FloatArray], k: int) -> int:
     """The same where people count with weights, such as their values or the squares of these."""
-    some = [row for row in told if row.any()]
+    some = [row for row in answer if row.any()]
     if not some:
         return k
     rows = np.unique(np.array(some), axis=0)
@@ -61,17 +61,17 @@ class Told:
         return [self.labels == label for label in range(1, int(self.labels.max(initial=0)) + 1)]
 
 
-def claims(told: Sequence[Told], k: int) -> dict[str | None, int]:
+def claims(answer: Sequence[Told], k: int) -> dict[str | None, int]:
     """Beside which variables some number about fewer than k people follows, and about how many.
 
     Sets that words choose are combined over the whole center (None), and beside all that was told
     in cells of each variable by itself.
     """
-    words = [people for one in told if one.variable is None for people in one.sets()]
-    found: dict[str | None, int] = {}
-    for variable in (None, *sorted({one.variable for one in told if one.variable is not None})):
-        own = [people for one in told if one.variable == variable for people in one.sets()]
-        fewest = fewest_people(words if variable is None else [*words, *own], k)
+    words = [people for one in answer if one.variable is None for people in one.sets()]
+    result: dict[str | None, int] = {}
+    for variable in (None, *sorted({one.variable for one in answer if one.variable is not None})):
+        part = [people for one in answer if one.variable == variable for people in one.sets()]
+        fewest = fewest_people(words if variable is None else [*words, *part], k)
         if fewest < k:
-            found[variable] = fewest
-    return found
+            result[variable] = fewest
+    return result

@@ -29,32 +29,32 @@ class Overheard:
         """Per variable, and of sets alone: what each told number adds up, person by person."""
         sets = [people.astype(np.float64) for people in self.words]
         yield None, sets
-        for variable, own in self.variables.items():
-            yield variable, [*sets, *own]
+        for variable, part in self.variables.items():
+            yield variable, [*sets, *part]
 
-    def add(self, said: Aggregate, question: CohortQuestion, cohort: Cohort) -> None:
+    def add(self, answer: Aggregate, question: CohortQuestion, cohort: Cohort) -> None:
         """One more answer."""
         self.cohorts.append(cohort)
-        self.words += [cohort.members(group).copy() for group in said.labels()]
-        for told in said.tells(question, cohort):
-            for variable, numbers in told.numbers.items():
-                own = self.variables.setdefault(variable, [])
+        self.words += [cohort.members(group).copy() for group in answer.labels()]
+        for each in answer.tells(question, cohort):
+            for variable, numbers in each.numbers.items():
+                one = self.variables.setdefault(variable, [])
                 for part, sums in enumerate(numbers, 1):
-                    people = (told.part == part).astype(np.float64)
+                    people = (each.part == part).astype(np.float64)
                     values = np.nan_to_num(cohort.value())
-                    own += [people * values**power for power in range(sums)]
+                    one += [people * values**power for power in range(sums)]
 
 
 @contextmanager
 def overheard() -> Iterator[Overheard]:
     """What leaves any center from here on."""
-    judge, found = Gate._judge_people, Overheard()
+    judge, result = Gate._judge_people, Overheard()
 
-    def listens(gate: Gate, said: Aggregate, question: CohortQuestion, asked: Any) -> Any:
-        draft = judge(gate, said, question, asked)
-        found.add(said, question, asked.cohort)
+    def listens(gate: Gate, answer: Aggregate, question: CohortQuestion, asked: Any) -> Any:
+        draft = judge(gate, answer, question, asked)
+        result.add(answer, question, asked.cohort)
         return draft
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Gate, "_judge_people", listens)
-        yield found
+        yield result

@@ -71,8 +71,8 @@ def reopened(folder: Path, before: pl.DataFrame, after: pl.DataFrame) -> Center 
 
 def sizes(center: Center, variable: str) -> dict[str, int]:
     """How many of either sex have a value."""
-    told = ask(center, SizesQuestion(variable=variable, by="sex", groups=("F", "M")))
-    return {size["group"]: size["n"] for size in told.get("sizes", ())}
+    answer = ask(center, SizesQuestion(variable=variable, by="sex", groups=("F", "M")))
+    return {size["group"]: size["n"] for size in answer.get("sizes", ())}
 
 
 def newcomer_attack(random: Random, folder: Path) -> Score:
@@ -101,8 +101,8 @@ def test_a_newcomer_s_group_does_not_follow_from_answers_before_and_after(tmp_pa
         folder.mkdir()
         return newcomer_attack(np.random.default_rng(seed), folder)
 
-    found = total(attacks(seed) for seed in range(20))
-    assert not found.beats(0.5), found
+    result = total(attacks(seed) for seed in range(20))
+    assert not result.beats(0.5), result
 
 
 LATER: tuple[Question, ...] = (
@@ -125,9 +125,9 @@ def test_after_a_change_every_answer_is_that_data_changed(change: Change, tmp_pa
     center = reopened(tmp_path, before, change(before, random))
     if center is None:  # it does not even open
         return
-    told = {str(question): reasons(center, question) for question in LATER}
+    answer = {str(question): reasons(center, question) for question in LATER}
     center.close()
-    assert told == dict.fromkeys(told, ("data-changed",))
+    assert answer == dict.fromkeys(answer, ("data-changed",))
 
 
 def test_the_same_rows_are_answered_after_a_restart(tmp_path: Path) -> None:
@@ -175,8 +175,8 @@ def corrected_attack(random: Random, file: Path) -> Score:
         if rows is not None:
             replace_file(file, rows)
         ask(center, SizesQuestion(variable="age"))  # so that a center lets go of what it read last
-        told = ask(center, MomentsQuestion(variable="chol")).get("moments", ())
-        means.append(told[0]["mean"] if told else None)
+        answer = ask(center, MomentsQuestion(variable="chol")).get("moments", ())
+        means.append(answer[0]["mean"] if answer else None)
     center.close()
     assert means[0] is not None, "an honest question must be answered"
     if means[1] is None:
@@ -189,8 +189,8 @@ def test_a_parquet_file_replaced_under_an_open_center_tells_nothing(
     attack: Callable[[Random, Path], Score], tmp_path: Path
 ) -> None:
     """It told who came in 9 of 9 centers, and by how much a value was corrected in 20 of 20."""
-    found = total(
+    result = total(
         attack(np.random.default_rng(seed), tmp_path / f"{seed}.parquet") for seed in range(20)
     )
-    assert found.tried > 4
-    assert not found.beats(0.2), found
+    assert result.tried > 4
+    assert not result.beats(0.2), result

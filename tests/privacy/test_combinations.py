@@ -123,30 +123,30 @@ def question_of(random: Random, where: str | None) -> AboutPeople:
     return kinds[int(random.integers(len(kinds)))](**fields)
 
 
-def counted(question: AboutPeople, cohort: Cohort, said: dict[str, Any]) -> Iterator[Told]:
+def counted(question: AboutPeople, cohort: Cohort, aggregate: dict[str, Any]) -> Iterator[Told]:
     """Whom each number of people in an answer counts.
 
     The attacker has the center's own draws: who counts for a missing value, and whom a condition
     means where a few lack what it asks for, or where the answer is that of a nearby set.
     """
     values = cohort.value()
-    told = said.get("groups") or said.get("sizes") or said.get("moments") or ()
-    if "n_x" in said:
+    answer = aggregate.get("groups") or aggregate.get("sizes") or aggregate.get("moments") or ()
+    if "n_x" in aggregate:
         x, y = question.groups or ()
-        told = [{"group": x, "n": said["n_x"]}, {"group": y, "n": said["n_y"]}]
-    for group in told:
-        people, own = cohort.members(group["group"]), cohort.counted(group["group"])
+        answer = [{"group": x, "n": aggregate["n_x"]}, {"group": y, "n": aggregate["n_y"]}]
+    for group in answer:
+        people, part = cohort.members(group["group"]), cohort.counted(group["group"])
         table = group.get("table") or {"counts": group.get("counts") or [group["n"]]}
-        edges = table.get("edges", said.get("edges", []))
+        edges = table.get("edges", aggregate.get("edges", []))
         yield Told(people.astype(np.int64))
-        cell = np.where(own, np.searchsorted(edges, values) + 1, 0)
+        cell = np.where(part, np.searchsorted(edges, values) + 1, 0)
         counts = table["counts"]
-        found = np.bincount(cell, minlength=len(counts) + 1)[1:]
-        assert found.tolist() == counts, "the harness must know whom a count is about"
+        result = np.bincount(cell, minlength=len(counts) + 1)[1:]
+        assert result.tolist() == counts, "the harness must know whom a count is about"
         yield Told(cell, question.variable)
         if group.get("missing"):
-            yield Told((people & ~own).astype(np.int64), question.variable)
-        yield from of_values(question.variable, own, values, group)
+            yield Told((people & ~part).astype(np.int64), question.variable)
+        yield from of_values(question.variable, part, values, group)
 
 
 def of_values(
@@ -167,11 +167,11 @@ def of_values(
                 fitting.append(counts)
     assert fitting, "what is told must be what the people have"
     pinned = np.all(np.array(fitting) == fitting[0], axis=0)
-    found = np.zeros(len(people), dtype=np.int64)
+    result = np.zeros(len(people), dtype=np.int64)
     for label, value in enumerate(scale[pinned], 1):
-        found[people & (values == value)] = label
-    if found.any():
-        yield Told(found, variable)
+        result[people & (values == value)] = label
+    if result.any():
+        yield Told(result, variable)
 
 
 def fits(meant: MeanSD, group: dict[str, Any]) -> bool:
@@ -186,15 +186,15 @@ def asked(random: Random) -> tuple[list[Told], int]:
     """All that a center told in six to eight questions, and how many it answered."""
     rows = hospital(random)
     center = open_center(rows, k=SMALL_K)
-    told, answered = list[Told](), 0
+    answer, answered = list[Told](), 0
     with overheard() as people:
         for _ in range(int(random.integers(6, 9))):
             question = question_of(random, condition(random))
-            said = ask(center, question)
-            answered += bool(said)
-            if said:
-                told += counted(question, people.cohorts[-1], said)
-    return told, answered
+            aggregate = ask(center, question)
+            answered += bool(aggregate)
+            if aggregate:
+                answer += counted(question, people.cohorts[-1], aggregate)
+    return answer, answered
 
 
 SEQUENCES = 60
@@ -202,13 +202,13 @@ SEQUENCES = 60
 
 def test_random_questions_together_speak_of_k_people() -> None:
     """Sixteen of sixty sequences told of one or two people, always by more than one variable."""
-    found, answered = [], 0
+    result, answered = [], 0
     for seed in range(SEQUENCES):
-        told, some = asked(np.random.default_rng(seed))
+        answer, some = asked(np.random.default_rng(seed))
         answered += some
-        found += [(seed, claims(told, SMALL_K))] if claims(told, SMALL_K) else []
+        result += [(seed, claims(answer, SMALL_K))] if claims(answer, SMALL_K) else []
     assert answered > SEQUENCES, "honest questions must be answered"
-    assert not found, f"{len(found)} of {SEQUENCES}"
+    assert not result, f"{len(result)} of {SEQUENCES}"
 
 
 # --- a sum that is hidden behind others --------------------------------------------------------
@@ -230,8 +230,8 @@ def wards(random: Random) -> pl.DataFrame:
 
 def told_deaths(center: Center, where: str | None) -> float | None:
     """How many died among these people, where their mean is told."""
-    said = ask(center, MomentsQuestion(variable="died", where=where)).get("moments", ())
-    return None if not said or said[0]["mean"] is None else said[0]["n"] * said[0]["mean"]
+    answer = ask(center, MomentsQuestion(variable="died", where=where)).get("moments", ())
+    return None if not answer or answer[0]["mean"] is None else answer[0]["n"] * answer[0]["mean"]
 
 
 DECOYS = ("ward in (1, 2) and bay < 2", "ward in (3, 4) and bay < 2")
@@ -257,5 +257,5 @@ def decoy_attack(random: Random, decoys: tuple[str, ...]) -> Score:
 @pytest.mark.parametrize("decoys", [(), DECOYS], ids=["plain", "decoys"])
 def test_few_deaths_do_not_follow_from_many_means(decoys: tuple[str, ...]) -> None:
     """With two decoys seven questions gave the deaths in 20 of 20 centers; without, in none."""
-    found = total(decoy_attack(np.random.default_rng(seed), decoys) for seed in range(20))
-    assert not found.beats(0.15), found
+    result = total(decoy_attack(np.random.default_rng(seed), decoys) for seed in range(20))
+    assert not result.beats(0.15), result

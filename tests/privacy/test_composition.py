@@ -65,10 +65,10 @@ def ask(center: Center, question: AboutPeople) -> Answer:
     return decode_answer(center.answer(encode(question)).payload)
 
 
-def told(center: Center, **fields: object) -> dict[str, tuple[int, float]]:
+def answer_to(center: Center, **fields: object) -> dict[str, tuple[int, float]]:
     """n and mean of each group, as far as they are told."""
-    said = ask(center, MomentsQuestion(variable="crp", **fields)).aggregate  # type: ignore[arg-type]
-    groups = () if said is None else said.moments
+    answer = ask(center, MomentsQuestion(variable="crp", **fields)).aggregate  # type: ignore[arg-type]
+    groups = () if answer is None else answer.moments
     return {m.group: (m.n, m.mean) for m in groups if m.mean is not None}
 
 
@@ -84,7 +84,7 @@ def difference(more: list[tuple[int, float]], less: list[tuple[int, float]]) -> 
 
 def one_person_more(center: Center) -> float | None:
     """The value of the one person that a condition leaves out."""
-    everybody, others = told(center), told(center, where="id != 0")
+    everybody, others = answer_to(center), answer_to(center, where="id != 0")
     n, value = difference(sums(everybody), sums(others))
     return value if n == 1 else None
 
@@ -97,7 +97,7 @@ def test_one_person_more_by_where(forgetful: Callable[[], None]) -> None:
 
 def refused_group(center: Center, questions: list[dict[str, str]]) -> tuple[int, float] | None:
     """The seven controls, whom the center refuses: all people, less the patients."""
-    answers = [sums(told(center, **question)) for question in questions]
+    answers = [sums(answer_to(center, **question)) for question in questions]
     if not all(answers):
         return None
     less, more = sorted(answers, key=lambda parts: sum(n for n, _ in parts))
@@ -120,8 +120,8 @@ def test_a_refused_small_group_by_subtraction(
 
 def remainder_of_three(center: Center) -> int | None:
     """Women and men by themselves, then both in one condition that takes one person more."""
-    parts = [told(center, by="sex", groups=(sex,), where="id != 0") for sex in ("F", "M")]
-    whole = told(center, where="age > 0")
+    parts = [answer_to(center, by="sex", groups=(sex,), where="id != 0") for sex in ("F", "M")]
+    whole = answer_to(center, where="age > 0")
     if not all((*parts, whole)):
         return None
     return difference(sums(whole), [p for part in parts for p in sums(part)])[0]
@@ -135,9 +135,9 @@ def test_the_remainder_of_several_disjoint_sets(forgetful: Callable[[], None]) -
 
 def complements(center: Center) -> float | None:
     """Two conditions that leave out one person between them: neither is near the whole."""
-    young = told(center, where="age < 35 and id != 0")
-    old = told(center, where="age >= 35 and id != 0")
-    everybody = told(center)
+    young = answer_to(center, where="age < 35 and id != 0")
+    old = answer_to(center, where="age >= 35 and id != 0")
+    everybody = answer_to(center)
     if not (young and old and everybody):
         return None
     n, value = difference(sums(everybody), sums(young) + sums(old))
@@ -153,9 +153,9 @@ def test_two_subsets_that_are_complements(forgetful: Callable[[], None]) -> None
 def one_man_without_a_value(center: Center) -> int | None:
     """Of 12 people without a value 11 are women: all, less the women."""
     missing = [
-        {m.group: m.missing for m in said.moments}
+        {m.group: m.missing for m in answer.moments}
         for by in (None, "sex")
-        if (said := ask(center, MomentsQuestion(variable="crp", by=by)).aggregate) is not None
+        if (answer := ask(center, MomentsQuestion(variable="crp", by=by)).aggregate) is not None
     ]
     everybody, by_sex = missing if len(missing) == 2 else ({}, {})
     if everybody.get("all") is None or by_sex.get("F") is None:
@@ -170,9 +170,9 @@ def test_missing_values_are_told_of_no_difference_either(forgetful: Callable[[],
         .then(pl.lit("F"))
         .otherwise(pl.lit("M")),
     )
-    said = ask(open_center(rows), MomentsQuestion(variable="crp")).aggregate
-    assert said is not None
-    assert said.moments[0].missing == 12
+    answer = ask(open_center(rows), MomentsQuestion(variable="crp")).aggregate
+    assert answer is not None
+    assert answer.moments[0].missing == 12
     assert one_man_without_a_value(open_center(rows)) is None
     forgetful()
     assert one_man_without_a_value(open_center(rows)) == 1
@@ -184,7 +184,7 @@ def answered(center: Center, where: str) -> bool:
 
 def halve(center: Center) -> float:
     """The one person aged 58: everybody, but for that person if the value is below a limit."""
-    told(center)
+    answer_to(center)
     low, high = 0.0, 40.0
     for _ in range(30):
         middle = (low + high) / 2
@@ -220,14 +220,14 @@ def test_what_follows_from_earlier_sets_is_refused_like_what_differs(
     """The attack: two sets together, and the one person aged 58 if this is a woman."""
 
     def oracle() -> list[bool]:
-        told = []
+        answer = []
         for sex in ("F", "M"):
             center = open_center(hospital().with_columns(sex=pl.lit(sex)))
             young, old = "age < 35 and id > 0", "age >= 35 and 0 < id and id < 80"
             assert answered(center, young)
             assert answered(center, old)
-            told.append(answered(center, f"{young} or {old} or age == 58 and sex == 'F'"))
-        return told
+            answer.append(answered(center, f"{young} or {old} or age == 58 and sex == 'F'"))
+        return answer
 
     assert oracle() == [False, False]
     monkeypatch.setattr(Draft, "follows", lambda *_: False)  # the rule taken out

@@ -84,19 +84,19 @@ def fewest_after(
 ) -> int:
     """Of how few people some number speaks that follows from all answers together."""
     center = open_center(rows, k)
-    with pytest.MonkeyPatch.context() as patch, overheard() as told:
+    with pytest.MonkeyPatch.context() as patch, overheard() as answers:
         if forgets:
             patch.setattr(Memory, "remember", lambda *_: None)
             patch.setattr(Center, "_nearest", lambda *_: [])
         for question in asked:
             answer = decode_answer(center.answer(encode(question)).payload)
             assert Reason.FAILED not in [refusal.reason for refusal in answer.refusals], question
-    return min(fewest_people([row > 0 for row in rows], k) for rows in counts(told))
+    return min(fewest_people([row > 0 for row in rows], k) for rows in counts(answers))
 
 
-def counts(told: Overheard) -> Iterator[list[FloatArray]]:
+def counts(answer: Overheard) -> Iterator[list[FloatArray]]:
     """The numbers of people among what was told: each person is in one or not."""
-    for _, equations in told.equations():
+    for _, equations in answer.equations():
         yield [row for row in equations if np.isin(row, (0, 1)).all()]
 
 

@@ -31,8 +31,8 @@ def small_counts(claimed: Counts | None, truth: Counts) -> Score:
     few = (truth > 0) & (truth < K)
     if claimed is None:
         return Score(tried=int(few.sum()))
-    said = (claimed > 0) & (claimed < K)
-    return Score(int((few & (claimed == truth)).sum()), int(said.sum()), int(few.sum()))
+    answer = (claimed > 0) & (claimed < K)
+    return Score(int((few & (claimed == truth)).sum()), int(answer.sum()), int(few.sum()))
 
 
 def shares(values: FloatArray, scale: FloatArray) -> Counts:
@@ -62,34 +62,34 @@ def last_digit(number: float) -> float:
 
 def power_sums(fed: Federation, scale: FloatArray) -> Sums | None:
     """All that left one center of the transform of its people, as sums over their values."""
-    found = []
+    result = []
     for release in fed.releases:
-        said = aggregate(release.payload)
-        if not isinstance(release.question, PowersQuestion) or not said:
+        message = aggregate(release.payload)
+        if not isinstance(release.question, PowersQuestion) or not message:
             continue
-        (told,) = said["groups"]
-        people = told["n"]
-        logs = told["log_sum"] / people
-        found += [
+        (answer,) = message["groups"]
+        people = answer["n"]
+        logs = answer["log_sum"] / people
+        result += [
             (scale * 0 + 1, people, 0.05),
             (transform(scale, 0.0), people * logs, people * last_digit(round(logs, 12))),
         ]
-        moments = zip(release.question.lambdas, told["means"], told["variances"], strict=True)
+        moments = zip(release.question.lambdas, answer["means"], answer["variances"], strict=True)
         for lam, mean, variance in moments:
-            own = transform(scale, lam)
-            found.append((own, people * mean, people * last_digit(mean)))
-            found.append(((own - mean) ** 2, people * variance, people * last_digit(variance)))
-    if not found:
+            part = transform(scale, lam)
+            result.append((part, people * mean, people * last_digit(mean)))
+            result.append(((part - mean) ** 2, people * variance, people * last_digit(variance)))
+    if not result:
         return None
-    weights, told_sums, errors = zip(*found, strict=True)
+    weights, told_sums, errors = zip(*result, strict=True)
     return Sums(np.array(weights), np.array(told_sums), np.array(errors))
 
 
 def gamma_guess(sums: Sums, scale: FloatArray) -> FloatArray:
     """Counts of a gamma distribution with the mean and variance that were told at λ = 1."""
-    people = sums.told[0]
-    (at,) = np.flatnonzero([np.allclose(own, scale) for own in sums.weights])[:1]
-    mean, variance = sums.told[at] / people, sums.told[at + 1] / people
+    people = sums.values[0]
+    (at,) = np.flatnonzero([np.allclose(part, scale) for part in sums.weights])[:1]
+    mean, variance = sums.values[at] / people, sums.values[at + 1] / people
     shape = mean**2 / variance
     density = np.exp((shape - 1) * np.log(scale + 0.5) - scale * mean / variance)
     return np.asarray(np.maximum(people * density / density.sum(), 0.02))
@@ -113,9 +113,9 @@ def near_a_guess(sums: Sums, guess: FloatArray, reduce: Reduce) -> Counts | None
     """The counts that give the sums, looked for near several guesses."""
     random = np.random.default_rng(0)
     for _ in range(TRIES):
-        found = whole_counts(sums, guess * random.uniform(0.7, 1.4, len(guess)), reduce)
-        if found is not None:
-            return found
+        result = whole_counts(sums, guess * random.uniform(0.7, 1.4, len(guess)), reduce)
+        if result is not None:
+            return result
     return None
 
 
@@ -131,20 +131,20 @@ def test_fitting_a_transform_does_not_tell_everybody_s_value(
     draw: Callable[[Random, int], FloatArray], scale: FloatArray, people: int, runs: int
 ) -> None:
     """Exact sums gave all small counts, 123 of 123, and all values of all people in 7 of 7 runs."""
-    found = total(
+    result = total(
         powers_attack(draw(np.random.default_rng(seed), people), scale, "yj-likelihood")
         for seed in range(runs)
     )
-    assert found.tried > 10
-    assert not found.beats(0.15), found
+    assert result.tried > 10
+    assert not result.beats(0.15), result
 
 
 def exact_sums(values: FloatArray, scale: FloatArray) -> Sums:
     """What an exact answer at seven λ tells, and the number of people."""
     weights = [scale * 0 + 1]
     for lam in np.linspace(-1, 2, 7).tolist():
-        own = transform(scale, lam)
-        weights += [own, own**2]
+        part = transform(scale, lam)
+        weights += [part, part**2]
     sums = np.array(weights) @ shares(values, scale)
     return Sums(np.array(weights), sums, 1e-15 * np.abs(sums))
 
@@ -153,12 +153,12 @@ def test_the_solver_decodes_sums_that_are_exact_and_none_that_are_rounded() -> N
     values, scale = scores(np.random.default_rng(0), 60), np.arange(28.0)
     exact = exact_sums(values, scale)
     guess = np.full(28, 60 / 28)
-    found = near_a_guess(exact, guess, reduced)
-    assert found is not None
-    assert found.tolist() == shares(values, scale).tolist()
-    per_person = np.array([own.std() for own in exact.weights]) * np.sqrt(60) / 20
+    result = near_a_guess(exact, guess, reduced)
+    assert result is not None
+    assert result.tolist() == shares(values, scale).tolist()
+    per_person = np.array([part.std() for part in exact.weights]) * np.sqrt(60) / 20
     unit = np.maximum(per_person, 1e-3)
-    rounded = Sums(exact.weights, (exact.told / unit).round() * unit, unit / 2)
+    rounded = Sums(exact.weights, (exact.values / unit).round() * unit, unit / 2)
     blurred = small_counts(near_a_guess(rounded, guess, reduced), shares(values, scale))
     assert not blurred.beats(0.15)
 
@@ -182,9 +182,9 @@ def ties_attack(random: Random) -> Score:
     truth = random.integers(2, 20, 3)
     values = [np.append(np.zeros(t), random.gamma(4, 1, size - t) + 0.1) for t in truth.tolist()]
     rows = pl.DataFrame({"crp": np.concatenate(values), "arm": np.repeat(ARMS, size)})
-    said = ask(open_center(rows), GroupRanksQuestion(variable="crp", by="arm", groups=ARMS))
-    assert said, "an honest comparison of three arms must be answered"
-    variances = [pair.get("variance") for pair in said["pairs"]]
+    answer = ask(open_center(rows), GroupRanksQuestion(variable="crp", by="arm", groups=ARMS))
+    assert answer, "an honest comparison of three arms must be answered"
+    variances = [pair.get("variance") for pair in answer["pairs"]]
     if None in variances:
         return small_counts(None, truth)
     ab, ac, bc = (tied(size, size, variance) for variance in variances)
@@ -194,9 +194,9 @@ def ties_attack(random: Random) -> Score:
 
 def test_the_variance_of_ranks_does_not_tell_who_is_at_the_detection_limit() -> None:
     """With exact ties all 69 of 69 small counts were right."""
-    found = total(ties_attack(np.random.default_rng(seed)) for seed in range(60))
-    assert found.tried > 60
-    assert not found.beats(0.15), found
+    result = total(ties_attack(np.random.default_rng(seed)) for seed in range(60))
+    assert result.tried > 60
+    assert not result.beats(0.15), result
 
 
 # --- ranks beside a window ---------------------------------------------------------------------
@@ -236,18 +236,18 @@ def windows_attack(random: Random, chosen_by: str) -> Score:
     center = open_center(rows)
     honest = ask(open_center(rows), GroupRanksQuestion(variable="crp", by="ward", groups=WARDS))
     assert honest, "an honest comparison of nine wards must be answered"
-    said = ask(center, question)
-    sizes = {group["group"]: group["n"] for group in said.get("groups", ())}
-    found = Score()
+    answer = ask(center, question)
+    sizes = {group["group"]: group["n"] for group in answer.get("groups", ())}
+    result = Score()
     for name, (low, high) in zip(WARDS[1:], windows, strict=True):
-        pair = next((p for p in said.get("pairs", ()) if {p["x"], p["y"]} == {"A", name}), None)
-        own = column[:size]
-        below, inside = int((own <= low).sum()), int(((own > low) & (own <= high)).sum())
+        pair = next((p for p in answer.get("pairs", ()) if {p["x"], p["y"]} == {"A", name}), None)
+        part = column[:size]
+        below, inside = int((part <= low).sum()), int(((part > low) & (part <= high)).sum())
         small = inside == 0 and min(below, size - below) < K
         claimed = None if pair is None else placed(pair, size, sizes[name])
         said_small = claimed is not None and min(claimed, size - claimed) < K
-        found += Score(int(small and claimed == below), int(said_small), int(small))
-    return found
+        result += Score(int(small and claimed == below), int(said_small), int(small))
+    return result
 
 
 @pytest.mark.parametrize("chosen_by", ["crp", "nmol"])
@@ -256,9 +256,9 @@ def test_ranks_beside_a_window_do_not_tell_who_is_below_it(chosen_by: str) -> No
 
     Exact ranks gave 15 of 15 empty windows with small counts, in either unit (18 claims).
     """
-    found = total(windows_attack(np.random.default_rng(seed), chosen_by) for seed in range(12))
-    assert found.tried > 10
-    assert not found.beats(0.1), found
+    result = total(windows_attack(np.random.default_rng(seed), chosen_by) for seed in range(12))
+    assert result.tried > 10
+    assert not result.beats(0.1), result
 
 
 # --- digits of a sum ---------------------------------------------------------------------------
@@ -273,16 +273,16 @@ def digits_attack(random: Random) -> Score:
     fed = Federation.local({"Porto": pl.DataFrame({"age": ages})}, seed=1)
     result = fed.describe("age")
     moments = [aggregate(release.payload).get("moments", ()) for release in fed.releases]
-    told = [group for groups in moments for group in groups if group["mean"] is not None]
-    assert told, f"an honest mean must be told, not {result}"
-    claimed = round(told[-1]["n"] * told[-1]["mean"] % 1, 3)
+    answer = [group for groups in moments for group in groups if group["mean"] is not None]
+    assert answer, f"an honest mean must be told, not {result}"
+    claimed = round(answer[-1]["n"] * answer[-1]["mean"] % 1, 3)
     return Score(int(abs(claimed - fraction) < 1e-6), 1, 1)
 
 
 def test_the_digits_of_a_mean_do_not_tell_the_one_person_who_has_decimals() -> None:
     """The exact mean gave the fraction in 60 of 60 runs."""
-    found = total(digits_attack(np.random.default_rng(seed)) for seed in range(60))
-    assert not found.beats(0.05), found
+    result = total(digits_attack(np.random.default_rng(seed)) for seed in range(60))
+    assert not result.beats(0.05), result
 
 
 # --- a geometric scale -------------------------------------------------------------------------
@@ -294,44 +294,44 @@ def fitting(steps: Sequence[int], people: int, first: int, second: int) -> list[
     """All counts that have this number of people, sum and sum of squares."""
     if not steps:
         return [[]] if people == first == second == 0 else []
-    own, *others = steps
+    part, *others = steps
     next_step = others[0] if others else 0
-    found = []
+    result = []
     for count in range(people + 1):
-        left = people - count, first - count * own, second - count * own * own
+        left = people - count, first - count * part, second - count * part * part
         if left[1] < left[0] * next_step or left[2] < left[0] * next_step**2:
             continue
         if next_step and (left[1] % next_step or left[2] % next_step**2):
             continue
-        found += [[count, *rest] for rest in fitting(others, *left)]
-        if len(found) > 1:
+        result += [[count, *rest] for rest in fitting(others, *left)]
+        if len(result) > 1:
             break
-    return found
+    return result
 
 
 def titres_attack(random: Random) -> Score:
     """Mean and SD of titres: their sums have a digit for each step of the scale."""
     people = 60
     values = TITRES[np.clip(random.normal(3.5, 1.8, people).round(), 0, 7).astype(int)]
-    (told,) = ask(open_center(pl.DataFrame({"titre": values})), MomentsQuestion(variable="titre"))[
-        "moments"
-    ]
+    (answer,) = ask(
+        open_center(pl.DataFrame({"titre": values})), MomentsQuestion(variable="titre")
+    )["moments"]
     truth = shares(values, TITRES)
-    if told["mean"] is None or told["sd"] is None:
+    if answer["mean"] is None or answer["sd"] is None:
         return small_counts(None, truth)
-    first = told["n"] * told["mean"]
-    second = (told["n"] - 1) * told["sd"] ** 2 + told["n"] * told["mean"] ** 2
+    first = answer["n"] * answer["mean"]
+    second = (answer["n"] - 1) * answer["sd"] ** 2 + answer["n"] * answer["mean"] ** 2
     if max(abs(total - round(total)) for total in (first, second)) > 0.01:
         return small_counts(None, truth)
-    solutions = fitting([round(t) for t in TITRES], told["n"], round(first), round(second))
+    solutions = fitting([round(t) for t in TITRES], answer["n"], round(first), round(second))
     return small_counts(np.array(solutions[0]) if len(solutions) == 1 else None, truth)
 
 
 def test_mean_and_sd_of_dilutions_do_not_tell_how_many_have_each() -> None:
     """Exact moments gave 175 of 202 small counts, and no wrong one."""
-    found = total(titres_attack(np.random.default_rng(seed)) for seed in range(40))
-    assert found.tried > 60
-    assert not found.beats(0.15), found
+    result = total(titres_attack(np.random.default_rng(seed)) for seed in range(40))
+    assert result.tried > 60
+    assert not result.beats(0.15), result
 
 
 # --- one person who dominates ------------------------------------------------------------------
@@ -341,16 +341,16 @@ def dominance_attack(random: Random) -> Score:
     """Forty people's costs, of whom one cost a thousand times as much as the others."""
     costs = random.gamma(4, 500, 40).round()
     costs[3] = random.integers(1_000_000, 9_000_000)
-    (told,) = ask(open_center(pl.DataFrame({"cost": costs})), MomentsQuestion(variable="cost"))[
+    (answer,) = ask(open_center(pl.DataFrame({"cost": costs})), MomentsQuestion(variable="cost"))[
         "moments"
     ]
-    if told["mean"] is None:
+    if answer["mean"] is None:
         return Score(tried=1)
-    claimed = told["n"] * told["mean"]
+    claimed = answer["n"] * answer["mean"]
     return Score(int(abs(claimed / costs[3] - 1) < 0.05), 1, 1)
 
 
 def test_a_mean_does_not_tell_one_person_who_dominates_it() -> None:
     """It told their value within 5 % in 39 of 40 centers."""
-    found = total(dominance_attack(np.random.default_rng(seed)) for seed in range(40))
-    assert not found.beats(0.1), found
+    result = total(dominance_attack(np.random.default_rng(seed)) for seed in range(40))
+    assert not result.beats(0.1), result

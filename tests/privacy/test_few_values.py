@@ -43,27 +43,27 @@ def test_the_mean_of_two_values_is_a_count_and_is_withheld() -> None:
     }
     assert np.mean(people["few"]["v"].to_numpy()) * 10 == pytest.approx(1)  # the attack
     result = Federation.local(people).describe("v")
-    told = {c.center: (c.mean, c.sd) for c in result.centers}
-    assert told["few"] == (None, None)
-    assert told["many"][0] == 0.5  # both values belong to many: nothing to hide
+    answer = {c.center: (c.mean, c.sd) for c in result.centers}
+    assert answer["few"] == (None, None)
+    assert answer["many"][0] == 0.5  # both values belong to many: nothing to hide
     assert result.groups[0].mean is None
 
 
-def splits_of_three(told: CenterDescription) -> list[tuple[int, int, int]]:
+def splits_of_three(answer: CenterDescription) -> list[tuple[int, int, int]]:
     """The attack: how many of twelve people have a 0, a 1, a 2, as a mean and an SD allow."""
-    found = []
+    result = []
     for a in range(13):
         for b in range(13 - a):
-            own = MeanSD.of(np.repeat([0.0, 1.0, 2.0], [a, b, 12 - a - b]))
-            if told.mean is None or told.sd is None or round_mean_sd(own) == told_as(told):
-                found.append((a, b, 12 - a - b))
-    return found
+            part = MeanSD.of(np.repeat([0.0, 1.0, 2.0], [a, b, 12 - a - b]))
+            if answer.mean is None or answer.sd is None or round_mean_sd(part) == told_as(answer):
+                result.append((a, b, 12 - a - b))
+    return result
 
 
-def told_as(told: CenterDescription) -> MeanSD:
-    assert told.mean is not None
-    assert told.sd is not None
-    return MeanSD(told.n, told.mean, told.sd)
+def told_as(answer: CenterDescription) -> MeanSD:
+    assert answer.mean is not None
+    assert answer.sd is not None
+    return MeanSD(answer.n, answer.mean, answer.sd)
 
 
 def test_mean_and_sd_of_three_values_decode_the_people(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,18 +81,18 @@ def test_ranks_of_two_values_decode_the_people_and_are_refused(
 
     def attack() -> list[tuple[int, int]]:
         """How many ones there are in each group, as far as ranks tell."""
-        told = ranks_told(rows)
+        answer = ranks_told(rows)
         return [
             (a, b)
             for a in range(13)
             for b in range(13)
-            if told is None
+            if answer is None
             or round_ranks(
                 rank_statistics(
                     np.repeat([0.0, 1.0], [12 - a, a]), np.repeat([0.0, 1.0], [12 - b, b]), k=10
                 )
             )
-            == told
+            == answer
         ]
 
     assert len(attack()) == 169
@@ -106,13 +106,13 @@ def test_ranks_of_two_values_decode_the_people_and_are_refused(
 
 def ranks_told(rows: pl.DataFrame) -> RankStatistics | None:
     question = RanksQuestion(variable="v", by="g", groups=("x", "y"))
-    said = decode_answer(open_center(rows).answer(encode(question)).payload)
-    if said.aggregate is None:
-        assert said.refusals == (Refusal(reason=Reason.FEW_VALUES),)
+    aggregate = decode_answer(open_center(rows).answer(encode(question)).payload)
+    if aggregate.aggregate is None:
+        assert aggregate.refusals == (Refusal(reason=Reason.FEW_VALUES),)
         return None
-    told = said.aggregate
-    assert isinstance(told, Ranks)
-    return RankStatistics(told.n_x, told.n_y, told.u, told.variance, told.effect_variance)
+    answer = aggregate.aggregate
+    assert isinstance(answer, Ranks)
+    return RankStatistics(answer.n_x, answer.n_y, answer.u, answer.variance, answer.effect_variance)
 
 
 def test_a_sum_never_speaks_for_two_people_among_many_alike(
@@ -124,8 +124,8 @@ def test_a_sum_never_speaks_for_two_people_among_many_alike(
     """
     for others in ([5.0, 7.0], [5.0, 5.0, 6.0, 7.0, 7.0]):
         values = np.array([0.0] * 990 + others)
-        told = described(values)
-        assert (told.mean, told.sd) == (None, None)
+        answer = described(values)
+        assert (answer.mean, answer.sd) == (None, None)
         with monkeypatch.context() as patched:
             anything_goes(patched)
             free = described(values)
@@ -164,12 +164,12 @@ def test_ranks_never_decode_one_group_with_the_help_of_the_other(
 
     def attack() -> list[int]:
         """How many of the 40 have a 1, as far as ranks tell."""
-        told, found = ranks_told(rows), []
+        answer, computed = ranks_told(rows), []
         for ones in range(41):
-            own = np.repeat([0.0, 1.0], [40 - ones, ones])
-            if told is None or round_ranks(rank_statistics(x, own, k=10)) == told:
-                found.append(ones)
-        return found
+            part = np.repeat([0.0, 1.0], [40 - ones, ones])
+            if answer is None or round_ranks(rank_statistics(x, part, k=10)) == answer:
+                computed.append(ones)
+        return computed
 
     assert len(attack()) == 41
     result = Federation.local({"A": rows}).compare("v", by="g", method="all")
@@ -194,7 +194,7 @@ def test_no_question_brings_its_own_k(question: Question, k: int) -> None:
     rows = pl.DataFrame({"v": np.arange(80.0), "g": ["x", "y"] * 40})
     center = open_center(rows)
     asked = json.dumps({**json.loads(encode(question)), "k": k}).encode()
-    said = decode_answer(center.answer(asked).payload)
-    assert said.aggregate is None
-    assert said.refusals == (Refusal(reason=Reason.UNREADABLE_QUESTION),)
+    answer = decode_answer(center.answer(asked).payload)
+    assert answer.aggregate is None
+    assert answer.refusals == (Refusal(reason=Reason.UNREADABLE_QUESTION),)
     assert decode_answer(center.answer(encode(question)).payload).aggregate is not None

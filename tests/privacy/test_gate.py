@@ -43,6 +43,7 @@ from unpooled.center.questions import (
     GroupStatuses,
     GroupTable,
     JoinQuestion,
+    JointQuestion,
     LatticeQuestion,
     LatticeTables,
     LevelCount,
@@ -87,10 +88,10 @@ def gate(rows: pl.DataFrame, policy: Policy = FREE, los: Variable | None = None)
 
 def asked(door: Gate, question: Question, rows: pl.DataFrame) -> Asked | None:
     """The people whom a question means, beside all that the door let out."""
-    if isinstance(question, CatalogueQuestion | ProtocolQuestion):
+    if isinstance(question, CatalogueQuestion | ProtocolQuestion | JointQuestion):
         return None
-    known = Rows(open_source(rows), FREE, KEY.secret)
-    return Asked(find_cohort(known, question, Variable(lower=0)), door.memory.state)
+    truth = Rows(open_source(rows), FREE, KEY.secret)
+    return Asked(find_cohort(truth, question, Variable(lower=0)), door.memory.state)
 
 
 def release(
@@ -174,15 +175,15 @@ def cells(
     resolution: float | None = None,
     lower: float | None = 0.0,
     moments: Literal["none", "tails", "all"] = "tails",
-    **told: tuple[Any, ...],
+    **answers: tuple[Any, ...],
 ) -> LatticeTables:
     """Tables on the lattice of tenths of 2, from 0 on."""
     columns = dict.fromkeys(("means", "sds"), (None,) * len(counts))
-    own = CellTable(edges=edges[: len(counts) - 1], counts=counts, **{**columns, **told})
+    part = CellTable(edges=edges[: len(counts) - 1], counts=counts, **{**columns, **answers})
     return LatticeTables(
         scale=scale,
         moments=moments,
-        groups=(GroupTable(group="all", table=own),),
+        groups=(GroupTable(group="all", table=part),),
         resolution=resolution,
         lower=lower,
     )
@@ -202,10 +203,10 @@ def survival(
     scale: float = 2.0, resolution: float | None = None, **parts: tuple[int, ...] | str | None
 ) -> SurvivalTables:
     """Statuses on the lattice of tenths of 2 from 0 to 9; each part is a table of these counts."""
-    told: dict[str, Any] = dict.fromkeys(("events", "censored", "either", "below"))
+    answers: dict[str, Any] = dict.fromkeys(("events", "censored", "either", "below"))
     for name, part in parts.items():
-        told[name] = cells(*part).groups[0].table if isinstance(part, tuple) else part
-    groups = (GroupStatuses(group="all", **told),)
+        answers[name] = cells(*part).groups[0].table if isinstance(part, tuple) else part
+    groups = (GroupStatuses(group="all", **answers),)
     return SurvivalTables(scale=scale, groups=groups, resolution=resolution)
 
 
@@ -216,10 +217,10 @@ def stages(
     cells: dict[str, int] | None = None, missing: int | None = None, group: str = "all"
 ) -> Categories:
     """Levels, those of a cell in one string, and how many people have them."""
-    told = tuple(
+    answers = tuple(
         LevelCount(levels=tuple(levels.split()), count=n) for levels, n in (cells or {}).items()
     )
-    return Categories(groups=(GroupLevels(group=group, cells=told, missing=missing),))
+    return Categories(groups=(GroupLevels(group=group, cells=answers, missing=missing),))
 
 
 def within(edges: Sequence[float], counts: Sequence[int]) -> list[float]:
@@ -233,23 +234,29 @@ def within(edges: Sequence[float], counts: Sequence[int]) -> list[float]:
     ]
 
 
-def described(question: Question, said: Any) -> Iterator[tuple[str, Sequence[float | None], int]]:
+def described(
+    question: Question, aggregate: Any
+) -> Iterator[tuple[str, Sequence[float | None], int]]:
     """Each group's values, and whether its people had the event."""
-    match said:
+    match aggregate:
         case Sizes() | Powers() | GroupRanks():
-            for group in said.labels():
-                (n,) = (own.n for own in getattr(said, PARTS[type(said)]) if own.group == group)
+            for group in aggregate.labels():
+                (n,) = (
+                    part.n
+                    for part in getattr(aggregate, PARTS[type(aggregate)])
+                    if part.group == group
+                )
                 yield group, within((), (n,)), 0
         case Moments(moments=(group,)):
             yield group.group, [*within((), (group.n,)), *[None] * (group.missing or 0)], 0
         case Ranks():
-            yield said.x, within((), (said.n_x,)), 0
-            yield said.y, within((), (said.n_y,)), 0
+            yield aggregate.x, within((), (aggregate.n_x,)), 0
+            yield aggregate.y, within((), (aggregate.n_y,)), 0
         case CenterTable(groups=(group,)):
-            yield group.group, within(said.edges, group.counts), 0
+            yield group.group, within(aggregate.edges, group.counts), 0
         case CenterJoin(groups=(group,)):
             assert isinstance(question, JoinQuestion)
-            edges = sorted({*question.edges, *said.splits})
+            edges = sorted({*question.edges, *aggregate.splits})
             ends = [edges[end - 1] for end in np.cumsum(group.spans)[:-1]]
             yield group.group, within(ends, group.counts), 0
         case LatticeTables(groups=(group,)):
@@ -257,25 +264,29 @@ def described(question: Question, said: Any) -> Iterator[tuple[str, Sequence[flo
         case Categories(groups=(group,)):
             yield group.group, within((), (group.n,)), 0
         case SurvivalTables(groups=(group,)):
-            for status, own in group.tables():
-                yield group.group, within(own.edges, own.counts), int(status == 1)
+            for status, part in group.tables():
+                yield group.group, within(part.edges, part.counts), int(status == 1)
 
 
-def people(question: Question, said: Aggregate | Catalogue) -> pl.DataFrame:
+def people(question: Question, aggregate: Aggregate | Catalogue) -> pl.DataFrame:
     """People whom an answer describes."""
-    rows = [(value, group, died) for group, own, died in described(question, said) for value in own]
+    rows = [
+        (value, group, died)
+        for group, part, died in described(question, aggregate)
+        for value in part
+    ]
     schema = {"los": pl.Float64, "arm": pl.String, "died": pl.Int64}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    stage = [] if not isinstance(said, Categories) else levels(said)
+    stage = [] if not isinstance(aggregate, Categories) else levels(aggregate)
     return frame.with_row_index("id").with_columns(
         age=pl.lit(40.0),
         stage=pl.Series([*stage, *["I"] * (len(rows) - len(stage))], dtype=pl.String),
     )
 
 
-def levels(said: Categories) -> list[str]:
+def levels(aggregate: Categories) -> list[str]:
     """Each person's level, the first of their cell."""
-    return [cell.levels[0] for cell in said.groups[0].cells for _ in range(cell.count)]
+    return [cell.levels[0] for cell in aggregate.groups[0].cells for _ in range(cell.count)]
 
 
 PARTS: dict[type[Message], str] = {
@@ -464,8 +475,8 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (PowersQuestion(variable="los", lambdas=(0.0, 1.0), where="id >= 0"), powers(), "condition"),
 ]
 
-DESCRIBED = [(question, said) for question, said in LEGAL if isinstance(said, Aggregate)]
-TOLD_TWICE = [(q, said, PARTS[type(said)]) for q, said in DESCRIBED if type(said) in PARTS]
+DESCRIBED = [(question, legal) for question, legal in LEGAL if isinstance(legal, Aggregate)]
+TOLD_TWICE = [(q, legal, PARTS[type(legal)]) for q, legal in DESCRIBED if type(legal) in PARTS]
 
 
 @pytest.mark.parametrize(("question", "aggregate", "field"), TOLD_TWICE)
@@ -516,10 +527,10 @@ def test_a_count_is_that_of_the_people_who_are_there(
 
 
 def test_a_policy_may_forbid_to_say_nobody() -> None:
-    said = table(10, 0)
-    door = gate(people(TABLE, said), Policy(ad_hoc="free", zero_cells=False))
+    aggregate = table(10, 0)
+    door = gate(people(TABLE, aggregate), Policy(ad_hoc="free", zero_cells=False))
     with pytest.raises(GateError, match="at least 10"):
-        release(TABLE, said, people(TABLE, said), door)
+        release(TABLE, aggregate, people(TABLE, aggregate), door)
     alone = survival(events=None, censored=(10, 10))
     door = gate(people(SURVIVAL, alone), Policy(ad_hoc="free", zero_cells=False))
     with pytest.raises(GateError, match="nobody has a status must not be told"):
@@ -543,12 +554,12 @@ def test_a_declared_scale_fixes_the_lattice() -> None:
     inside = cells(10, 10, edges=(0.4,), scale=3.0, lower=None)
     sides = cells(10, 10, 10, edges=(-5e-324, 0.0), scale=3.0, lower=None)  # an atom's two sides
     declared = Variable(scale=3.0, atoms=(0.0,))
-    for said, values in (
+    for each, values in (
         (inside, [0.3, 0.5]),
         (sides, [-1.0, 0.0, 1.0]),
     ):
         rows = pl.DataFrame({"los": np.repeat(values, 10)})
-        release(LATTICE, said, rows, gate(rows, los=declared))
+        release(LATTICE, each, rows, gate(rows, los=declared))
     with pytest.raises(GateError, match="declared scale"):
         release(LATTICE, cells(10, 10, edges=(0.4,), scale=2.0), rows, gate(rows, los=declared))
 
@@ -589,14 +600,14 @@ def test_a_refusal_tells_only_the_limit_of_a_rule() -> None:
         gate(SOME).release(TABLE, answer(aggregate=None, refusals=(seven,)))
 
 
-@pytest.mark.parametrize("told", [None, Sizes(sizes=(Size(group="all", n=60),))])
+@pytest.mark.parametrize("answers", [None, Sizes(sizes=(Size(group="all", n=60),))])
 def test_only_a_group_that_is_answered_is_said_to_be_answered_as_before(
-    told: Aggregate | None,
+    answers: Aggregate | None,
 ) -> None:
     question, door = SizesQuestion(variable="los", where="id >= 0"), gate(SOME)
-    said = answer(aggregate=told, nearest=("Smith",))
+    aggregate = answer(aggregate=answers, nearest=("Smith",))
     with pytest.raises(GateError, match="must not be named"):
-        door.release(question, said, asked(door, question, SOME))
+        door.release(question, aggregate, asked(door, question, SOME))
     assert len(door.ledger) == 0
 
 
@@ -639,18 +650,18 @@ def test_an_answer_about_people_is_judged_beside_earlier_ones(
     """Sixty people, then all but one of them: both counts are legal by themselves."""
     fewer = SizesQuestion(variable="los", where="id != 0")
 
-    def told(n: int) -> Sizes:
+    def sizes_of(n: int) -> Sizes:
         return Sizes(sizes=(Size(group="all", n=n),))
 
     def attack(door: Gate) -> None:
-        release(SizesQuestion(variable="los"), told(60), door=door)
-        release(fewer, told(59), door=door)
+        release(SizesQuestion(variable="los"), sizes_of(60), door=door)
+        release(fewer, sizes_of(59), door=door)
 
     door = gate(SOME)
     with pytest.raises(TooClose):
         attack(door)
     assert len(door.ledger) == 1
-    release(fewer, told(59), door=gate(SOME))
+    release(fewer, sizes_of(59), door=gate(SOME))
     monkeypatch.setattr(Memory, "remember", lambda *_: None)  # the rule taken out
     attack(gate(SOME))
 
@@ -662,9 +673,9 @@ OUTLYING = pl.DataFrame({"los": [*np.linspace(1, 2, 59), 900.0]})
 def test_a_mean_does_not_leave_where_nearly_all_are_alike() -> None:
     """42 times the mean is the sum of two people, however it is rounded."""
     question, plain = MomentsQuestion(variable="los"), moments(42, mean=None, sd=None)
-    for said in (moments(42, sd=None, unit=0.005), moments(42)):
+    for each in (moments(42, sd=None, unit=0.005), moments(42)):
         with pytest.raises(TooClose):
-            release(question, said, ALIKE)
+            release(question, each, ALIKE)
     release(question, plain, ALIKE)
     with pytest.raises(TooClose):
         release(LATTICE, cells(42, means=(0.05,), sds=(None,)), ALIKE)
@@ -678,21 +689,21 @@ def test_a_mean_does_not_leave_that_one_person_makes() -> None:
     release(question, moments(60, mean=None, sd=None), OUTLYING)
 
 
-@pytest.mark.parametrize("said", [moments(60), moments(60, sd=None, unit=0.005)])
-def test_a_mean_of_many_values_is_declared_as_a_sum(said: Moments) -> None:
+@pytest.mark.parametrize("aggregate", [moments(60), moments(60, sd=None, unit=0.005)])
+def test_a_mean_of_many_values_is_declared_as_a_sum(aggregate: Moments) -> None:
     """Not as a count of those at the top, though twelve people share the highest value."""
     rows = pl.DataFrame({"los": [*np.linspace(1, 2, 48), *[3.0] * 12]})
     question = MomentsQuestion(variable="los")
     people = asked(gate(rows), question, rows)
     assert people is not None
-    declared = [told.numbers["los"] for told in said.tells(question, people.cohort)]
-    assert max(map(max, declared)) == (2 if said.moments[0].sd is None else 3)
+    declared = [each.numbers["los"] for each in aggregate.tells(question, people.cohort)]
+    assert max(map(max, declared)) == (2 if aggregate.moments[0].sd is None else 3)
 
 
 def test_every_kind_of_answer_is_tried_above() -> None:
     kinds = set(ANSWERS.values())
-    assert {type(said) for _, said in DESCRIBED} == kinds
-    assert {type(said) for _, said, _ in ILLEGAL} == kinds
+    assert {type(each) for _, each in DESCRIBED} == kinds
+    assert {type(each) for _, each, _ in ILLEGAL} == kinds
     assert {kind for kind in Aggregate.kinds if kind.__module__.startswith("unpooled.")} == kinds
 
 
@@ -761,23 +772,25 @@ class Said(Answer, frozen=True):
     aggregate: Totals | None
 
 
-def counted(people: People, said: Total) -> Disclosure:
-    return Disclosure(people.members(said.group).astype(np.int32), (said.n,))
+def counted(people: People, aggregate: Total) -> Disclosure:
+    return Disclosure(people.members(aggregate.group).astype(np.int32), (aggregate.n,))
 
 
 class Declared:
     """What totals may declare of whom."""
 
     @staticmethod
-    def nothing(said: Totals, question: CohortQuestion, people: People) -> Iterator[Disclosure]:
+    def nothing(
+        aggregate: Totals, question: CohortQuestion, people: People
+    ) -> Iterator[Disclosure]:
         """The deaths are kept back."""
-        for total in said.totals:
+        for total in aggregate.totals:
             yield counted(people, total)
 
     @staticmethod
-    def truth(said: Totals, question: CohortQuestion, people: People) -> Iterator[Disclosure]:
+    def truth(aggregate: Totals, question: CohortQuestion, people: People) -> Iterator[Disclosure]:
         """The dead of each group, and all others."""
-        for total in said.totals:
+        for total in aggregate.totals:
             members, died = people.members(total.group), people.value() == 1
             part = np.where(members, np.where(died, 1, 2), 0).astype(np.int32)
             counts = total.deaths, None
@@ -785,23 +798,25 @@ class Declared:
             yield counted(people, total)
 
     @staticmethod
-    def others(said: Totals, question: CohortQuestion, people: People) -> Iterator[Disclosure]:
+    def others(aggregate: Totals, question: CohortQuestion, people: People) -> Iterator[Disclosure]:
         """Everybody in the place of the dead."""
-        for total in said.totals:
+        for total in aggregate.totals:
             part = people.members(total.group).astype(np.int32)
             yield Disclosure(part, (total.deaths,), {question.variable: (1,)})
             yield counted(people, total)
 
     @staticmethod
-    def silence(said: Totals, question: CohortQuestion, people: People) -> Iterator[Disclosure]:
+    def silence(
+        aggregate: Totals, question: CohortQuestion, people: People
+    ) -> Iterator[Disclosure]:
         """People without a count, so that the count fits any."""
-        for total in said.totals:
+        for total in aggregate.totals:
             yield Disclosure(people.members(total.group).astype(np.int32), (None,))
 
     @staticmethod
-    def nobody(said: Totals, question: CohortQuestion, people: People) -> Iterator[Disclosure]:
+    def nobody(aggregate: Totals, question: CohortQuestion, people: People) -> Iterator[Disclosure]:
         """Parts of nobody, whose counts are those that are said."""
-        for total in said.totals:
+        for total in aggregate.totals:
             part = np.zeros(len(people.members(total.group)), dtype=np.int32)
             yield Disclosure(part, (total.n, total.deaths))
 
@@ -822,10 +837,10 @@ def deaths_told(
     monkeypatch.setattr(gates, "decode_answer", decoder.decode)
     monkeypatch.setattr(Totals, "tells", declared)
     totals = Totals(totals=tuple(Total(group=group, n=60, deaths=n) for group, n in deaths))
-    said: Any = Said(k=10, aggregate=totals)
+    aggregate: Any = Said(k=10, aggregate=totals)
     door = gate(ARMS)
-    released = door.release(TOTALS, said, asked(door, TOTALS, ARMS))
-    return released.payload == encode(said) and len(door.ledger) == 1
+    released = door.release(TOTALS, aggregate, asked(door, TOTALS, ARMS))
+    return released.payload == encode(aggregate) and len(door.ledger) == 1
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ SPREAD = np.repeat(np.arange(10.0), 12)
 def center(**groups: Any) -> pl.DataFrame:
     return pl.DataFrame(
         {
-            "v": np.concatenate([np.asarray(own, dtype=float) for own in groups.values()]),
-            "g": [name for name, own in groups.items() for _ in own],
+            "v": np.concatenate([np.asarray(part, dtype=float) for part in groups.values()]),
+            "g": [name for name, part in groups.items() for _ in part],
         }
     )
 
@@ -33,10 +33,10 @@ def payload(fed: Federation) -> bytes:
     return received[-1].payload
 
 
-def told(fed: Federation) -> GroupRanks:
-    found = decode_answer(payload(fed)).aggregate
-    assert isinstance(found, GroupRanks)
-    return found
+def group_ranks(fed: Federation) -> GroupRanks:
+    result = decode_answer(payload(fed)).aggregate
+    assert isinstance(result, GroupRanks)
+    return result
 
 
 @pytest.fixture(autouse=True)
@@ -59,8 +59,8 @@ def test_a_group_of_few_values_is_ranked_against_no_other() -> None:
     fed = Federation.local({"A": center(x=SPREAD, y=y, z=SPREAD + 1)})
     result = fed.compare("v", by="g", groups=("x", "y", "z"))
     assert [(r.group, r.reason) for r in result.refusals] == [("y", "few-values")]
-    assert [group.group for group in told(fed).groups] == ["x", "z"]
-    assert [(pair.x, pair.y) for pair in told(fed).pairs] == [("x", "z")]
+    assert [group.group for group in group_ranks(fed).groups] == ["x", "z"]
+    assert [(pair.x, pair.y) for pair in group_ranks(fed).pairs] == [("x", "z")]
 
 
 def test_without_the_rule_the_people_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,13 +75,13 @@ def test_without_the_rule_the_people_are_found(monkeypatch: pytest.MonkeyPatch) 
     anything_goes(monkeypatch)
     fed = Federation.local(rows)
     fed.compare("v", by="g", groups=("x", "y", "z"))
-    assert whoever_is_one(told(fed).pairs[0].u) == [3]
+    assert whoever_is_one(group_ranks(fed).pairs[0].u) == [3]
 
 
 def test_the_ranks_of_everybody_are_of_the_groups_that_are_told() -> None:
     """Ranked among all, a group's rank sum would speak of the three people that are left out."""
     x, z = np.arange(0.0, 60, 2), np.arange(1.0, 61, 2)
-    found = []
+    result = []
     for small in ([5.5, 6.5, 7.5], [50.5, 51.5, 52.5]):
         among_all = [
             sum(np.sign(x[:, None] - other).sum() for other in (z, np.array(small))),
@@ -89,16 +89,16 @@ def test_the_ranks_of_everybody_are_of_the_groups_that_are_told() -> None:
         ]
         fed = Federation.local({"B": center(x=x, y=x, z=z), "A": center(x=x, y=small, z=z)})
         fed.compare("v", by="g", groups=("x", "y", "z"))
-        found.append((among_all, payload(fed)))
-    assert found[0][0] != found[1][0]  # the attack: rank sums among all tell where they are
-    assert found[0][1] == found[1][1]  # what leaves does not depend on them at all
+        result.append((among_all, payload(fed)))
+    assert result[0][0] != result[1][0]  # the attack: rank sums among all tell where they are
+    assert result[0][1] == result[1][1]  # what leaves does not depend on them at all
 
 
 def test_two_values_in_every_group_give_all_of_them_away_and_are_refused() -> None:
     splits = (3, 8, 5)
     people = [np.repeat([0.0, 1.0], [12 - n, n]) for n in splits]
 
-    def said(groups: list[Any]) -> list[Any]:
+    def ranked_groups(groups: list[Any]) -> list[Any]:
         pairs = [rank_statistics(x, y) for x, y in combinations(groups, 2)]
         return [(pair.u, pair.variance) for pair in pairs] + [rank_variance(tied_people(groups))]
 
@@ -107,7 +107,8 @@ def test_two_values_in_every_group_give_all_of_them_away_and_are_refused() -> No
         for a in range(13)
         for b in range(13)
         for c in range(13)
-        if said([np.repeat([0.0, 1.0], [12 - n, n]) for n in (a, b, c)]) == said(people)
+        if ranked_groups([np.repeat([0.0, 1.0], [12 - n, n]) for n in (a, b, c)])
+        == ranked_groups(people)
     ]
     assert splits in fitting  # the attack
     assert len(fitting) <= 2
@@ -134,10 +135,10 @@ def test_a_group_that_nobody_named_stays_unnamed() -> None:
 def test_the_variance_of_a_trend_leaves_only_where_it_was_asked_for() -> None:
     fed = Federation.local({"A": center(x=SPREAD, y=SPREAD + 1, z=SPREAD + 2)})
     fed.compare("v", by="g", groups=("x", "y", "z"))
-    assert told(fed).trend_variance is None
+    assert group_ranks(fed).trend_variance is None
     plain = fed.releases.received[-1].question
     fed.compare("v", by="g", groups=("x", "y", "z"), ordered=True)
-    ordered = told(fed)
+    ordered = group_ranks(fed)
     assert ordered.trend_variance is not None
     assert isinstance(plain, GroupRanksQuestion)
     with pytest.raises(GateError, match="not asked for"):

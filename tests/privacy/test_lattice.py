@@ -48,9 +48,9 @@ def ask(
 
 
 def table(values: FloatArray, **facts: Any) -> CellTable:
-    said = ask(pl.DataFrame({"v": values}), **facts).aggregate
-    assert isinstance(said, LatticeTables)
-    return said.groups[0].table
+    answer = ask(pl.DataFrame({"v": values}), **facts).aggregate
+    assert isinstance(answer, LatticeTables)
+    return answer.groups[0].table
 
 
 def outer(table: LatticeTable, scale: float, *, last: bool = False) -> OpenScale:
@@ -86,9 +86,9 @@ def test_no_choice_of_people_moves_the_lattice(monkeypatch: pytest.MonkeyPatch) 
     rows = pl.DataFrame({"v": people(2000)})
 
     def scale() -> float:
-        said = ask(rows, where="v >= 49.8 and v < 50.2").aggregate
-        assert isinstance(said, LatticeTables)
-        return said.scale
+        answer = ask(rows, where="v >= 49.8 and v < 50.2").aggregate
+        assert isinstance(answer, LatticeTables)
+        return answer.scale
 
     assert scale() == 10.0
     monkeypatch.setattr(
@@ -112,9 +112,9 @@ FEW = np.sort(np.concatenate((np.repeat([-99.0, 2.0], [4, 9]), people(187))))
 def test_the_mean_of_an_outer_cell_with_two_values_is_a_count_and_is_withheld(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = table(FEW, scale=20.0)
-    assert told.counts[0] == 13
-    assert (told.means[0], told.sds[0]) == (None, None)
+    answer = table(FEW, scale=20.0)
+    assert answer.counts[0] == 13
+    assert (answer.means[0], answer.sds[0]) == (None, None)
     monkeypatch.setattr(cells, "telling_values", lambda *_: 8)  # the rule taken out
     free = lattice_table(FEW, public_lattice(20.0), 10, evenly, "tails")
     two, ninety_nine = outer(free, 20.0).forth(np.array([2.0, -99.0]))
@@ -126,15 +126,15 @@ def test_a_mean_never_speaks_for_two_people_among_many_alike(
 ) -> None:
     """Forty people have a 0 and two a value below: 42 times the mean is the sum of the two."""
     values = np.sort(np.concatenate(([-70.0, -50.0], np.zeros(40), people(40))))
-    told = table(values, scale=20.0)
-    assert (told.counts[0], told.means[0], told.sds[0]) == (42, None, None)
+    answer = table(values, scale=20.0)
+    assert (answer.counts[0], answer.means[0], answer.sds[0]) == (42, None, None)
     monkeypatch.setattr(cells, "telling_values", lambda *_: 8)
     free = lattice_table(values, public_lattice(20.0), 10, evenly, "tails")
     two = outer(free, 20.0).forth(np.array([-70.0, -50.0, 0.0]))
     lattice = public_lattice(20.0)
     half_a_unit = cells.units(free.edges, lattice, free.counts, free.sds).mean[0] / 2
-    found = 42 * free.means[0] - 40 * two[2]
-    assert found == pytest.approx(two[0] + two[1], abs=42 * half_a_unit)
+    result = 42 * free.means[0] - 40 * two[2]
+    assert result == pytest.approx(two[0] + two[1], abs=42 * half_a_unit)
 
 
 @pytest.mark.parametrize("values", [FEW, np.sort([-70.0, -50.0, *[0.0] * 40, *people(40)])])
@@ -144,9 +144,9 @@ def test_the_gate_withholds_a_mean_that_a_careless_summary_tells(
     """Or ten others join the cell, and the mean speaks of them, too."""
     careful = table(values, scale=20.0)
     monkeypatch.setattr(cells, "telling_values", lambda *_: 8)
-    told = table(values, scale=20.0)
-    joined = told.counts[0] >= careful.counts[0] + 10
-    assert joined or (told.means[0], told.sds[0]) == (None, None)
+    answer = table(values, scale=20.0)
+    joined = answer.counts[0] >= careful.counts[0] + 10
+    assert joined or (answer.means[0], answer.sds[0]) == (None, None)
     anything_goes(monkeypatch)
     free = table(values, scale=20.0)
     assert (free.counts[0], free.means[0] is None) == (careful.counts[0], False)
@@ -157,14 +157,14 @@ def test_the_sd_of_an_outer_cell_never_gives_the_extreme_person_away(
 ) -> None:
     """One person far outside carries the SD: n people alike and one give the maximum."""
     values = np.concatenate((people(100).clip(max=65), np.linspace(66, 66.1, 12), [100.0]))
-    told = table(values)
-    assert told.means[-1] is not None
-    assert told.sds[-1] is None
+    answer = table(values)
+    assert answer.means[-1] is not None
+    assert answer.sds[-1] is None
     monkeypatch.setattr(cells, "dominated", lambda _: False)  # the rule taken out
     free = lattice_table(values, public_lattice(10.0), 10, evenly, "tails")
     n, mean, sd = (float(x[-1]) for x in (free.counts, free.means, free.sds))
-    found = outer(free, 10.0, last=True).back(np.array(mean + sd * np.sqrt(n - 1)))  # the attack
-    assert found == pytest.approx(100, rel=0.03)
+    result = outer(free, 10.0, last=True).back(np.array(mean + sd * np.sqrt(n - 1)))  # the attack
+    assert result == pytest.approx(100, rel=0.03)
 
 
 def test_nobody_far_outside_is_located_by_the_moments_of_an_open_cell(
@@ -174,10 +174,10 @@ def test_nobody_far_outside_is_located_by_the_moments_of_an_open_cell(
     values = np.sort(np.append(people(100), [390.0, 400.0, 410.0]))
 
     def attack() -> float:
-        told = lattice_table(values, public_lattice(10.0), 10, evenly, "tails")
-        n, mean, sd = (float(x[-1]) for x in (told.counts, told.means, told.sds))
+        answer = lattice_table(values, public_lattice(10.0), 10, evenly, "tails")
+        n, mean, sd = (float(x[-1]) for x in (answer.counts, answer.means, answer.sds))
         assert not np.isnan(sd)
-        scale = outer(told, 10.0, last=True)
+        scale = outer(answer, 10.0, last=True)
         return float(scale.back(np.array(mean + sd * np.sqrt((n - 3) / 3))))
 
     assert not 200 < attack() < 800
@@ -192,10 +192,10 @@ def test_a_cell_without_limits_tells_no_moments(monkeypatch: pytest.MonkeyPatch)
     rows = pl.DataFrame({"v": np.append(people(2000), [390.0, 400.0, 410.0])})
 
     def attack() -> float | None:
-        said = ask(rows, where="v >= 50.2 and v < 50.6 or v > 300").aggregate
-        assert isinstance(said, LatticeTables)
-        told = said.groups[0].table
-        (n,), (mean,), (sd,) = told.counts, told.means, told.sds
+        aggregate = ask(rows, where="v >= 50.2 and v < 50.6 or v > 300").aggregate
+        assert isinstance(aggregate, LatticeTables)
+        answer = aggregate.groups[0].table
+        (n,), (mean,), (sd,) = answer.counts, answer.means, answer.sds
         return None if mean is None or sd is None else mean + sd * float(np.sqrt((n - 3) / 3))
 
     assert attack() is None
@@ -209,10 +209,10 @@ def test_a_cell_without_limits_tells_no_moments(monkeypatch: pytest.MonkeyPatch)
 def test_many_people_at_a_limit_beside_an_open_cell_are_answered_for() -> None:
     random = np.random.default_rng(4)
     values = np.sort(np.append(random.normal(90, 1, 14), np.full(15, 100.0)))
-    told = table(values, upper=100.0, scale=2.0)
-    assert told.counts == (14, 15)
-    assert told.means[1] == 100.0
-    assert told.sds[0] is not None
+    answer = table(values, upper=100.0, scale=2.0)
+    assert answer.counts == (14, 15)
+    assert answer.means[1] == 100.0
+    assert answer.sds[0] is not None
 
 
 def test_inner_moments_stay_unless_the_policy_tells_them() -> None:
@@ -223,14 +223,14 @@ def test_inner_moments_stay_unless_the_policy_tells_them() -> None:
         Policy(ad_hoc="free"),
         Policy(ad_hoc="free", moments="all"),
     ):
-        said = ask(rows, policy).aggregate
-        assert isinstance(said, LatticeTables)
-        table = said.groups[0].table
-        told = [mean is not None for mean in table.means]
-        step = Variable().lattice(said.scale).step
+        aggregate = ask(rows, policy).aggregate
+        assert isinstance(aggregate, LatticeTables)
+        table = aggregate.groups[0].table
+        answer = [mean is not None for mean in table.means]
+        step = Variable().lattice(aggregate.scale).step
         may = cells.telling_cells(np.array(table.edges), step, policy.moments)
-        assert told == may.tolist()
-        shares.append(sum(told) / len(told))
+        assert answer == may.tolist()
+        shares.append(sum(answer) / len(answer))
     assert shares[0] == 0 < shares[1] < 0.3 < shares[2] == 1
 
 

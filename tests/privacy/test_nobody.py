@@ -82,8 +82,8 @@ def halve(is_there: Callable[[Center, str], bool | None]) -> float:
 
 
 def lacks_a_value(center: Center, where: str) -> bool | None:
-    said = tell(center, MomentsQuestion(variable="lactate", where=where))
-    return said.moments[0].missing is not None if isinstance(said, Moments) else None
+    answer = tell(center, MomentsQuestion(variable="lactate", where=where))
+    return answer.moments[0].missing is not None if isinstance(answer, Moments) else None
 
 
 def present(cohort: Cohort, group: str) -> BoolArray:
@@ -103,19 +103,19 @@ def test_missing_values_under_a_condition_find_nobody(monkeypatch: pytest.Monkey
 def test_nobody_missing_looks_like_a_few(fields: dict[str, Any]) -> None:
     """Whether nobody lacks a value or a few do, all of a group are counted."""
 
-    def told(lacking: int) -> list[tuple[int, int | None]]:
+    def answer_to(lacking: int) -> list[tuple[int, int | None]]:
         rows = people().sort("sex").with_row_index("id")
         gone = rows.with_columns(
             crp=pl.when(pl.col("id") < lacking).then(None).otherwise(pl.col("crp"))
         )
-        said = tell(porto(gone), MomentsQuestion(variable="crp", **fields))
-        assert isinstance(said, Moments)
-        return [(group.n, group.missing) for group in said.moments]
+        answer = tell(porto(gone), MomentsQuestion(variable="crp", **fields))
+        assert isinstance(answer, Moments)
+        return [(group.n, group.missing) for group in answer.moments]
 
-    complete = told(0)
+    complete = answer_to(0)
     assert {missing for _, missing in complete} == {None}
-    assert all(told(few) == complete for few in (1, 9))
-    (n, missing), *others = told(10)  # they are women
+    assert all(answer_to(few) == complete for few in (1, 9))
+    (n, missing), *others = answer_to(10)  # they are women
     assert (n, missing) == (complete[0][0] - 10, 10)
     assert others == complete[1:]
 
@@ -126,25 +126,25 @@ def test_an_empty_status_under_a_condition_looks_like_a_small_one(
     """The attack: each time variable tells once whether the one aged 58 is above a limit."""
     crp = float(people()["crp"][0])
 
-    def told(variable: str, limit: float) -> str | None:
+    def answer_to(variable: str, limit: float) -> str | None:
         where = f"died == 0 or (age == 58 and crp > {limit})"
         question = SurvivalQuestion(variable=variable, event="died", horizon=5000.0, where=where)
-        said = tell(porto(people()), question)
-        return said.groups[0].below if isinstance(said, SurvivalTables) else "refused"
+        answer = tell(porto(people()), question)
+        return answer.groups[0].below if isinstance(answer, SurvivalTables) else "refused"
 
     def attack() -> list[bool]:
-        return [told(v, crp - 0.1) != told(v, crp + 0.1) for v in ("time", "weight")]
+        return [answer_to(v, crp - 0.1) != answer_to(v, crp + 0.1) for v in ("time", "weight")]
 
     assert attack() == [False, False]
-    assert told("time", crp) == "events"
+    assert answer_to("time", crp) == "events"
     statuses = Summary._statuses
 
-    def without_the_condition(own: Summary, *asked: Any) -> Any:
-        bare = msgspec.structs.replace(own.question, where=None)
-        return statuses(replace(own, question=bare), *asked)
+    def without_the_condition(part: Summary, *asked: Any) -> Any:
+        bare = msgspec.structs.replace(part.question, where=None)
+        return statuses(replace(part, question=bare), *asked)
 
     monkeypatch.setattr(Summary, "_statuses", without_the_condition)  # the rule taken out
-    assert told("time", crp + 0.1) == "refused"  # the gate has it, too
+    assert answer_to("time", crp + 0.1) == "refused"  # the gate has it, too
     monkeypatch.setattr(survival, "_check_statuses", lambda *_: None)
     assert attack() == [True, True]
 
@@ -152,51 +152,51 @@ def test_an_empty_status_under_a_condition_looks_like_a_small_one(
 def test_who_carries_the_spread_of_few_values_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The attack tells one person with a rare value from two."""
 
-    def told(rare: int) -> Any:
-        said = tell(porto(pl.DataFrame({"v": [0.0] * 200 + [1.0] * rare})), LATTICE)
-        assert isinstance(said, LatticeTables)
-        table = said.groups[0].table
+    def answer_to(rare: int) -> Any:
+        answer = tell(porto(pl.DataFrame({"v": [0.0] * 200 + [1.0] * rare})), LATTICE)
+        assert isinstance(answer, LatticeTables)
+        table = answer.groups[0].table
         return [(mean is None, sd is None) for mean, sd in zip(table.means, table.sds, strict=True)]
 
-    assert told(1) == told(2) == [(True, True)]
+    assert answer_to(1) == answer_to(2) == [(True, True)]
     monkeypatch.setattr(cells, "telling_values", lambda *_: 8)
     monkeypatch.setattr(cutting, "nowhere", lambda *_: False)
     monkeypatch.setattr(lattice, "nowhere", lambda *_: False)
-    assert told(1) == told(2) == [(True, True)]  # the gate has it, too
+    assert answer_to(1) == answer_to(2) == [(True, True)]  # the gate has it, too
     anything_goes(monkeypatch)
-    assert told(1) != told(2)
+    assert answer_to(1) != answer_to(2)
 
 
 def test_the_scale_never_speaks_for_two_people(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred people cost nothing, and two do: the attack reads how far the two differ."""
 
     def scales() -> list[float]:
-        found = []
+        result = []
         for apart in (0.04, 3.0, 700.0, 51_000.0):
-            said = tell(porto(pl.DataFrame({"v": [0.0] * 100 + [1e5, 1e5 + apart]})), LATTICE)
-            assert isinstance(said, LatticeTables)
-            found.append(said.scale)
-        return found
+            answer = tell(porto(pl.DataFrame({"v": [0.0] * 100 + [1e5, 1e5 + apart]})), LATTICE)
+            assert isinstance(answer, LatticeTables)
+            result.append(answer.scale)
+        return result
 
     assert scales() == [1.0] * 4
     spread = Source.spread
-    monkeypatch.setattr(Source, "spread", lambda own, name, _: spread(own, name, 0))
+    monkeypatch.setattr(Source, "spread", lambda part, name, _: spread(part, name, 0))
     assert len(set(scales())) == 4
 
 
 def test_as_many_others_as_two_cells_need_have_a_scale() -> None:
     values = [0.0] * 100 + np.linspace(100, 900, 20).tolist()
     for others, scale in ((20, 200.0), (19, 1.0)):
-        said = tell(porto(pl.DataFrame({"v": values[: 100 + others]})), LATTICE)
-        assert isinstance(said, LatticeTables)
-        assert said.scale == scale
+        answer = tell(porto(pl.DataFrame({"v": values[: 100 + others]})), LATTICE)
+        assert isinstance(answer, LatticeTables)
+        assert answer.scale == scale
 
 
 @pytest.mark.parametrize("dtype", [pl.String, pl.Float64])
 def test_an_empty_column_is_all_missing_only_where_nobody_may_be_told(dtype: Any) -> None:
     """Where it may not, one of text looks like one with text, and one of numbers like a few."""
 
-    def told(zero_cells: bool, *last: str | float | None) -> Reason:
+    def answer_to(zero_cells: bool, *last: str | float | None) -> Reason:
         values = pl.Series([*[None] * 59, *last], dtype=dtype)
         policy = Policy(ad_hoc="free", zero_cells=zero_cells)
         key = CenterKey.from_seed(1, "Porto")
@@ -205,8 +205,8 @@ def test_an_empty_column_is_all_missing_only_where_nobody_may_be_told(dtype: Any
         return decode_answer(payload).refusals[0].reason
 
     one = "Smith" if dtype is pl.String else 3.0
-    assert told(False, None) == told(False, one)
-    assert told(True, None) is Reason.ALL_MISSING
+    assert answer_to(False, None) == answer_to(False, one)
+    assert answer_to(True, None) is Reason.ALL_MISSING
 
 
 LATTICE = LatticeQuestion(variable="v")
@@ -241,10 +241,10 @@ def test_a_group_behind_many_others_is_refused_whether_somebody_is_in_it() -> No
     """The number of a group must not overflow only where somebody has it."""
     many = tuple(f"x{i}" for i in range(999))
     rows = Rows(open_source(people()), Policy(ad_hoc="free"), b"secret")
-    said = []
+    answer = []
     for above in (0, 1e6):  # the one aged 58 has such a value, or not
         question = SizesQuestion(
             variable="crp", by="age", groups=(*many, "58"), where=f"crp > {above}"
         )
-        said.append(int(find_cohort(rows, question, Variable()).members("58").sum()))
-    assert said == [1, 0]
+        answer.append(int(find_cohort(rows, question, Variable()).members("58").sum()))
+    assert answer == [1, 0]

@@ -70,17 +70,17 @@ def size_attack(random: Random) -> Score:
     low, high = K, people + 1  # at least low people, fewer than high
     while high - low > 1:
         k = (low + high) // 2
-        said = smaller(center, "hiv == 0", k)
-        if said is None:
+        aggregate = smaller(center, "hiv == 0", k)
+        if aggregate is None:
             return Score(tried=1)
-        low, high = (low, k) if said else (k, high)
+        low, high = (low, k) if aggregate else (k, high)
     return Score(int(people - low == carriers), 1, 1)
 
 
 def test_no_raised_k_tells_the_size_of_a_refused_group() -> None:
     """Seven questions gave the number of carriers, 1 to 9, in 20 of 20 centers."""
-    found = total(size_attack(np.random.default_rng(seed)) for seed in range(20))
-    assert not found.beats(0.2), found
+    result = total(size_attack(np.random.default_rng(seed)) for seed in range(20))
+    assert not result.beats(0.2), result
 
 
 def bisection_attack(random: Random) -> Score:
@@ -100,16 +100,16 @@ def bisection_attack(random: Random) -> Score:
 
 def test_no_raised_k_finds_a_value_by_halves() -> None:
     """Thirty-four questions, nearly all refused, gave the value to 1e-6 in 10 of 10 centers."""
-    found = total(bisection_attack(np.random.default_rng(seed)) for seed in range(10))
-    assert not found.beats(0.05), found
+    result = total(bisection_attack(np.random.default_rng(seed)) for seed in range(10))
+    assert not result.beats(0.05), result
 
 
 def test_a_question_that_names_k_cannot_be_read() -> None:
     center = open_center(hospital(np.random.default_rng(0)))
     payload = json.dumps({"ask": "sizes", "variable": "crp", "k": 20}).encode()
-    said = json.loads(center.answer(payload).payload)
-    assert said["aggregate"] is None
-    assert [refusal["reason"] for refusal in said["refusals"]] == ["unreadable-question"]
+    aggregate = json.loads(center.answer(payload).payload)
+    assert aggregate["aggregate"] is None
+    assert [refusal["reason"] for refusal in aggregate["refusals"]] == ["unreadable-question"]
 
 
 # --- a condition that takes up one person ------------------------------------------------------
@@ -125,10 +125,10 @@ def taken_up(variable: str, born: int, kind: str) -> Question:
 
 def looks_like_a_carrier(center: Center, question: Question) -> bool:
     """Whether somebody has a rare value, by a reason, a field or what is withheld."""
-    said = answer(center, question)
-    if any(refusal["reason"] == "few-values" for refusal in said["refusals"]):
+    aggregate = answer(center, question)
+    if any(refusal["reason"] == "few-values" for refusal in aggregate["refusals"]):
         return True
-    moments = (said["aggregate"] or {}).get("moments", ())
+    moments = (aggregate["aggregate"] or {}).get("moments", ())
     return any(group.get("values", 0) == 1 or group.get("mean") is None for group in moments)
 
 
@@ -137,13 +137,13 @@ def carrier_attack(random: Random, variable: str, kind: str, *, again: bool) -> 
     rows = hospital(random, people=200, carriers=40)
     carriers = rows.filter(pl.col("hiv") == 1)["born"].to_list()[:4]
     others = rows.filter(pl.col("hiv") == 0)["born"].to_list()[:4]
-    center, found = open_center(rows, free=False), Score()
+    center, result = open_center(rows, free=False), Score()
     for born in random.permutation([*carriers, *others]).tolist():
         if not again:
             center = open_center(rows, free=False)
-        said = looks_like_a_carrier(center, taken_up(variable, born, kind))
-        found += Score(int(said == (born in carriers)), 1, 1)
-    return found
+        aggregate = looks_like_a_carrier(center, taken_up(variable, born, kind))
+        result += Score(int(aggregate == (born in carriers)), 1, 1)
+    return result
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -153,12 +153,12 @@ def test_what_is_withheld_does_not_tell_who_is_a_carrier(
     variable: str, kind: str, again: bool
 ) -> None:
     """Ranks gave 80 of 80 people, in one center or in fresh ones; `describe` only in fresh ones."""
-    found = total(
+    result = total(
         carrier_attack(np.random.default_rng(seed), variable, kind, again=again)
         for seed in range(10)
     )
-    assert found.tried == 80
-    assert not found.beats(0.5), found
+    assert result.tried == 80
+    assert not result.beats(0.5), result
 
 
 # --- a small set that one person completes ----------------------------------------------------
@@ -169,21 +169,21 @@ def completed_attack(random: Random) -> Score:
     rows = hospital(random, people=200, carriers=40)
     carriers = rows.filter(pl.col("hiv") == 1)["born"].to_list()[:4]
     others = rows.filter(pl.col("hiv") == 0)["born"].to_list()
-    center, found = open_center(rows, free=False), Score()
+    center, result = open_center(rows, free=False), Score()
     assert ask(center, SizesQuestion(variable="crp")), "an honest question must be answered"
     tried = random.permutation([*carriers, *others[:4]]).tolist()
     for place, born in enumerate(tried):
-        known = ", ".join(map(str, others[4 + place * FEW : 4 + (place + 1) * FEW]))
-        where = f"born in ({known}) or (born == {born} and hiv == 1)"
-        said = "too-small" not in reasons(center, SizesQuestion(variable="crp", where=where))
-        found += Score(int(said == (born in carriers)), 1, 1)
-    return found
+        truth = ", ".join(map(str, others[4 + place * FEW : 4 + (place + 1) * FEW]))
+        where = f"born in ({truth}) or (born == {born} and hiv == 1)"
+        aggregate = "too-small" not in reasons(center, SizesQuestion(variable="crp", where=where))
+        result += Score(int(aggregate == (born in carriers)), 1, 1)
+    return result
 
 
 def test_too_small_does_not_tell_who_completes_a_set() -> None:
     """Without any K in the question it told 80 of 80 people, each in one question."""
-    found = total(completed_attack(np.random.default_rng(seed)) for seed in range(10))
-    assert not found.beats(0.5), found
+    result = total(completed_attack(np.random.default_rng(seed)) for seed in range(10))
+    assert not result.beats(0.5), result
 
 
 def named_attack(random: Random) -> Score:
@@ -193,20 +193,20 @@ def named_attack(random: Random) -> Score:
     )
     carriers = rows.filter(pl.col("hiv") == "yes")["name"].to_list()[:4]
     others = rows.filter(pl.col("hiv") == "no")["name"].to_list()
-    center, found = open_center(rows, free=False), Score()
+    center, result = open_center(rows, free=False), Score()
     assert ask(center, SizesQuestion(variable="crp")), "an honest question must be answered"
     for place, name in enumerate(random.permutation([*carriers, *others[:4]]).tolist()):
-        known = ", ".join(f"'{one}'" for one in others[4 + place * FEW : 4 + (place + 1) * FEW])
-        where = f"name in ({known}) or (name == '{name}' and hiv == 'yes')"
-        said = "too-small" not in reasons(center, SizesQuestion(variable="crp", where=where))
-        found += Score(int(said == (name in carriers)), 1, 1)
-    return found
+        truth = ", ".join(f"'{one}'" for one in others[4 + place * FEW : 4 + (place + 1) * FEW])
+        where = f"name in ({truth}) or (name == '{name}' and hiv == 'yes')"
+        aggregate = "too-small" not in reasons(center, SizesQuestion(variable="crp", where=where))
+        result += Score(int(aggregate == (name in carriers)), 1, 1)
+    return result
 
 
 def test_no_column_is_a_grouping_unless_it_is_declared() -> None:
     """All columns of text were, where none was declared: 80 of 80 people, each in one question."""
-    found = total(named_attack(np.random.default_rng(seed)) for seed in range(10))
-    assert not found.beats(0.5), found
+    result = total(named_attack(np.random.default_rng(seed)) for seed in range(10))
+    assert not result.beats(0.5), result
 
 
 @pytest.mark.parametrize(
@@ -283,16 +283,16 @@ def told_apart(worlds: Worlds) -> list[str]:
         "arm": ["x"] * 4 + ["y"] * (FEW - 4),
         "id": list(range(FEW)),
     }
-    found = []
+    result = []
     for question in worlds.questions:
-        said = []
-        for own in (worlds.one, worlds.other):
-            rows = pl.DataFrame({**common, **own})
+        aggregate = []
+        for part in (worlds.one, worlds.other):
+            rows = pl.DataFrame({**common, **part})
             center = open_center(rows, variables={"v": worlds.declared}, **worlds.policy)
-            said.append(answer(center, question))
-        if said[0] != said[1]:
-            found.append(type(question).__name__)
-    return found
+            aggregate.append(answer(center, question))
+        if aggregate[0] != aggregate[1]:
+            result.append(type(question).__name__)
+    return result
 
 
 @pytest.mark.parametrize("worlds", WORLDS, ids=[worlds.name for worlds in WORLDS])
@@ -308,9 +308,9 @@ def test_the_catalogue_does_not_tell_that_one_person_has_decimals(tmp_path: Path
     """A file's column was `integer`, and `float` as soon as one of 120 people had 63.5."""
     rows = hospital(np.random.default_rng(0)).select("age", "ward")
     ages = ["63.5", *map(str, rows["age"].to_list()[1:])]
-    said = []
+    aggregate = []
     for name, some in (("a", rows), ("b", rows.with_columns(age=pl.Series(ages)))):
         file = tmp_path / f"{name}.csv"
         some.write_csv(file)
-        said.append(answer(open_center(file), CatalogueQuestion()))
-    assert said[0] == said[1]
+        aggregate.append(answer(open_center(file), CatalogueQuestion()))
+    assert aggregate[0] == aggregate[1]

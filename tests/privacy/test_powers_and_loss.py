@@ -26,18 +26,18 @@ def center(values: FloatArray, policy: Policy) -> Center:
 
 def test_no_powers_are_told_by_default() -> None:
     question = encode(PowersQuestion(variable="v", lambdas=(0.0, 1.0)))
-    said = decode_answer(center(np.arange(300.0), Policy(ad_hoc="free")).answer(question).payload)
-    assert said.aggregate is None
-    assert [refusal.reason for refusal in said.refusals] == [Reason.NOT_ALLOWED]
+    answer = decode_answer(center(np.arange(300.0), Policy(ad_hoc="free")).answer(question).payload)
+    assert answer.aggregate is None
+    assert [refusal.reason for refusal in answer.refusals] == [Reason.NOT_ALLOWED]
 
 
 def test_no_center_tells_a_loss() -> None:
     """At p = ½ it bends at each value, so that halving finds all of them: nobody may ask for it."""
     asked = b'{"ask":"loss","variable":"v","points":[1.0],"p":[0.5]}'
     for policy in (PAPER, Policy(ad_hoc="free")):
-        said = decode_answer(center(np.arange(300.0), policy).answer(asked).payload)
-        assert said.aggregate is None
-        assert said.refusals == (Refusal(reason=Reason.UNREADABLE_QUESTION),)
+        answer = decode_answer(center(np.arange(300.0), policy).answer(asked).payload)
+        assert answer.aggregate is None
+        assert answer.refusals == (Refusal(reason=Reason.UNREADABLE_QUESTION),)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_powers_of_too_few_people_are_refused(lambdas: tuple[float, ...]) -> Non
     refused = decode_answer(center(np.arange(29.0), PAPER).answer(encode(question)).payload)
     assert refused.aggregate is None
     assert refused.refusals == (Refusal(reason=Reason.TOO_SMALL, limit=2 * NUMBERS),)
-    told = decode_answer(center(np.arange(30.0), PAPER).answer(encode(question)).payload)
-    assert isinstance(told.aggregate, Powers)
+    answer = decode_answer(center(np.arange(30.0), PAPER).answer(encode(question)).payload)
+    assert isinstance(answer.aggregate, Powers)
 
 
 def test_a_huge_power_would_give_the_maximum_away() -> None:
@@ -79,9 +79,9 @@ def test_a_huge_power_would_give_the_maximum_away() -> None:
 def test_powers_are_told_to_four_digits() -> None:
     values = np.random.default_rng(3).gamma(4, 1, 200)
     question = PowersQuestion(variable="v", lambdas=GRID)
-    said = decode_answer(center(values, PAPER).answer(encode(question)).payload).aggregate
-    assert isinstance(said, Powers)
-    (group,) = said.groups
+    answer = decode_answer(center(values, PAPER).answer(encode(question)).payload).aggregate
+    assert isinstance(answer, Powers)
+    (group,) = answer.groups
     exact = power_moments(np.sort(values), GRID)
     rounded = [group.log_sum, *group.means, *group.variances]
     assert list(group.variances) == [float(f"{v:.4g}") for v in exact.variance.tolist()]
@@ -104,13 +104,13 @@ def power_sums(
 ) -> FloatArray | None:
     """Sums of logarithms, of the transformed values and of their squares, of all groups."""
     question = PowersQuestion(variable="v", lambdas=lambdas, **fields)  # type: ignore[arg-type]
-    said = decode_answer(haifa.answer(encode(question)).payload).aggregate
-    if not isinstance(said, Powers):
+    answer = decode_answer(haifa.answer(encode(question)).payload).aggregate
+    if not isinstance(answer, Powers):
         return None
     total = np.zeros(1 + 2 * len(lambdas))
-    for told in said.groups:
-        means, variances = np.array(told.means), np.array(told.variances)
-        total += told.n * np.array([told.log_sum / told.n, *means, *(variances + means**2)])
+    for each in answer.groups:
+        means, variances = np.array(each.means), np.array(each.variances)
+        total += each.n * np.array([each.log_sum / each.n, *means, *(variances + means**2)])
     return total
 
 
@@ -120,8 +120,8 @@ OTHERS: dict[str, Any] = {"by": "ward", "groups": ("a", "c")}
 def numbers_about_ward_b(haifa: Center, *, everybody_first: bool) -> FloatArray | None:
     """Fifteen numbers about ten people, whom the center would not tell seven powers of."""
     asked: list[dict[str, Any]] = [{}, OTHERS] if everybody_first else [OTHERS, {}]
-    told = [power_sums(haifa, **fields) for fields in asked]
-    everybody, others = told if everybody_first else told[::-1]
+    answer = [power_sums(haifa, **fields) for fields in asked]
+    everybody, others = answer if everybody_first else answer[::-1]
     return None if everybody is None or others is None else everybody - others
 
 
@@ -133,12 +133,12 @@ def test_a_difference_of_powers_speaks_for_as_many_people_as_powers_need(
     assert power_sums(open_wards(), by="ward", groups=("b",)) is None
     assert numbers_about_ward_b(open_wards(), everybody_first=everybody_first) is None
     anything_goes(monkeypatch)
-    found = numbers_about_ward_b(open_wards(), everybody_first=everybody_first)
-    assert found is not None
+    result = numbers_about_ward_b(open_wards(), everybody_first=everybody_first)
+    assert result is not None
     ward_b = np.sort(wards().filter(pl.col("ward") == "b")["v"].to_numpy())
     moments = power_moments(ward_b, GRID)
-    assert found[1:8] == pytest.approx(10 * moments.mean)
-    assert len(found) > len(ward_b)  # more equations than people
+    assert result[1:8] == pytest.approx(10 * moments.mean)
+    assert len(result) > len(ward_b)  # more equations than people
 
 
 def test_powers_of_a_large_difference_are_told() -> None:
@@ -158,10 +158,10 @@ def test_powers_of_the_same_people_are_counted_over_all_questions(
 ) -> None:
     """One λ of everybody at a time, then one of the others: each alone is three numbers."""
 
-    def told(haifa: Center) -> int:
+    def lambdas_answered(haifa: Center) -> int:
         asked = [(power_sums(haifa, (lam,)), power_sums(haifa, (lam,), **OTHERS)) for lam in GRID]
         return sum(everybody is not None and others is not None for everybody, others in asked)
 
-    assert told(open_wards()) == 0
+    assert lambdas_answered(open_wards()) == 0
     anything_goes(monkeypatch)
-    assert told(open_wards()) == len(GRID)
+    assert lambdas_answered(open_wards()) == len(GRID)

@@ -34,11 +34,11 @@ def haifa(rows: pl.DataFrame, seed: int = 1) -> Center:
     return Center("Haifa", open_source(rows), Policy(ad_hoc="free"), key, declared)
 
 
-def told(values: FloatArray) -> CellTable:
+def cells_of(values: FloatArray) -> CellTable:
     asked = encode(LatticeQuestion(variable="v"))
-    said = decode_answer(haifa(pl.DataFrame({"v": values})).answer(asked).payload).aggregate
-    assert isinstance(said, LatticeTables)
-    return said.groups[0].table
+    answer = decode_answer(haifa(pl.DataFrame({"v": values})).answer(asked).payload).aggregate
+    assert isinstance(answer, LatticeTables)
+    return answer.groups[0].table
 
 
 def claims(values: FloatArray, table: CellTable) -> list[bool]:
@@ -48,13 +48,13 @@ def claims(values: FloatArray, table: CellTable) -> list[bool]:
     """
     cells = len(table.counts)
     aimed = np.arange(1, cells) * K + np.arange(1, cells) * (N - cells * K + 1) // cells
-    found = []
+    result = []
     for edge, below, rank in zip(table.edges, np.cumsum(table.counts), aimed, strict=False):
         side = (edge - STEP / 2, edge) if below > rank else (edge, edge + STEP / 2)
         within = np.count_nonzero((values >= side[0] - 1e-9) & (values <= side[1] + 1e-9))
         if abs(below - rank) > 1:  # of one person it is right by chance, too
-            found.append(bool(within >= abs(below - rank)))
-    return found
+            result.append(bool(within >= abs(below - rank)))
+    return result
 
 
 def attack() -> list[bool]:
@@ -62,7 +62,7 @@ def attack() -> list[bool]:
     right = []
     for seed in range(80):
         values = np.sort(np.random.default_rng(seed).normal(size=N))
-        right += claims(values, told(values))
+        right += claims(values, cells_of(values))
     return right
 
 
@@ -86,7 +86,7 @@ def test_any_counts_may_have_been_aimed_at() -> None:
             aimed = np.array([first, first + second])
             shares = (aimed - [k, 2 * k] + 0.5) / (n - 3 * k + 1)
             drawn = np.append(np.repeat(shares, 3), [0.99, 0.99])
-            ranks = cutting._ranks(values, k, 1, lambda _, number, own=drawn: own[:number])  # type: ignore[misc]
+            ranks = cutting._ranks(values, k, 1, lambda _, number, part=drawn: part[:number])  # type: ignore[misc]
             assert ranks.tolist() == aimed.tolist()
 
 
@@ -135,9 +135,9 @@ def test_times_of_survival_are_cut_behind_secret_ranks_too() -> None:
     asked = encode(SurvivalQuestion(variable="t", event="died", event_is="1", horizon=3.0))
     tables = set()
     for seed in range(5):
-        said = decode_answer(haifa(rows, seed).answer(asked).payload).aggregate
-        assert isinstance(said, SurvivalTables)
-        table = said.groups[0].events
+        answer = decode_answer(haifa(rows, seed).answer(asked).payload).aggregate
+        assert isinstance(answer, SurvivalTables)
+        table = answer.groups[0].events
         assert table is not None
         tables.add(table.edges)
     assert len(tables) > 1

@@ -56,13 +56,13 @@ def tell_nobody_from_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the rule out: from here on a center says where nobody is."""
     judged = Center._too_small
 
-    def careless(own: Center, question: CohortQuestion, cohort: Cohort) -> list[Refusal]:
+    def careless(part: Center, question: CohortQuestion, cohort: Cohort) -> list[Refusal]:
         empty = [group for group in cohort.groups if not cohort.members(group).any()]
         if empty and question.by is None:
             raise RefusedQuestion(Reason.ABSENT)
         return [
             msgspec.structs.replace(r, reason=Reason.ABSENT) if r.name in empty else r
-            for r in judged(own, question, cohort)
+            for r in judged(part, question, cohort)
         ]
 
     monkeypatch.setattr(Center, "_too_small", careless)
@@ -125,8 +125,8 @@ def halve_repeated(question: AboutPeople, per_person: PerPerson | None) -> float
         middle = (low + high) / 2
         chosen = f"visit == 1 or (age == 58 and crp > {middle} and visit == 2)"
         asked = msgspec.structs.replace(question, where=chosen)
-        said = {refusal.reason for refusal in refusals(porto, asked)}
-        low, high = (middle, high) if Reason.REPEATED_PERSON in said else (low, middle)
+        answer = {refusal.reason for refusal in refusals(porto, asked)}
+        low, high = (middle, high) if Reason.REPEATED_PERSON in answer else (low, middle)
     return (low + high) / 2
 
 
@@ -147,11 +147,11 @@ def test_no_condition_finds_who_has_repeated_rows(
 ) -> None:
     """Where the selected rows decide instead of all, the second visit's value is found."""
     assert abs(halve_repeated(question, per_person) - 17.3218) > 1
-    found = people.find_cohort
+    result = people.find_cohort
     monkeypatch.setattr(centers, "check_persons", lambda *_: None)
 
     def of_the_selected(rows: Rows, question: CohortQuestion, *asked: Any) -> Cohort:
-        chosen = found(rows, question, *asked)
+        chosen = result(rows, question, *asked)
         sql, parameters = chosen._condition()
         repeated = f"SELECT count(*) > count(DISTINCT who) FROM {rows.source.relation} WHERE {sql}"
         if question.where is not None and rows.source.rows(repeated, parameters)[0][0]:
@@ -193,11 +193,11 @@ def test_the_limit_of_a_refusal_does_not_tell_on_repeated_rows(question: AboutPe
     """Nor does it fail to come, unrecorded, where one person has two of the rows."""
     key = CenterKey.from_seed(1, "Porto")
     porto = Center("Porto", open_source(visits()), Policy(ad_hoc="free", person="who"), key)
-    said = []
+    answer = []
     for crp in (10.0, 30.0):
         chosen = msgspec.structs.replace(question, where=SECOND.format(crp))
-        said.append(decode_answer(porto.answer(encode(chosen)).payload).refusals)
-    assert said[0] == said[1]
+        answer.append(decode_answer(porto.answer(encode(chosen)).payload).refusals)
+    assert answer[0] == answer[1]
     assert len(porto.ledger) == 2
 
 
@@ -282,7 +282,7 @@ def test_a_time_that_breaks_a_rule_does_not_tell_who_has_a_status(
 
     def attack() -> bool:
         """Whether a date of death makes a difference."""
-        said = []
+        answer = []
         for died in (None, "2021-02-03"):
             dates = [died, *["2020-01-01"] * 25, *[None] * 34]
             rows = pl.DataFrame({"days": [odd, *np.arange(1.0, 60.0)], "death": dates})
@@ -291,15 +291,15 @@ def test_a_time_that_breaks_a_rule_does_not_tell_who_has_a_status(
                 "Porto", open_source(rows), Policy(ad_hoc="free"), key, {"days": declared}
             )
             question = FollowUpQuestion(variable="days", event="death", event_is=NEVER)
-            said.append([refusal.reason for refusal in refusals(porto, question)])
-        assert said[1] == [reason]
-        return said[0] != said[1]
+            answer.append([refusal.reason for refusal in refusals(porto, question)])
+        assert answer[1] == [reason]
+        return answer[0] != answer[1]
 
     assert not attack()
 
     def extremes(source: Source, variable: str) -> tuple[float | None, float | None]:
-        known = source.derived(f"(SELECT * FROM {source.relation} WHERE death IS NOT NULL)")
-        return judged(known, variable)
+        truth = source.derived(f"(SELECT * FROM {source.relation} WHERE death IS NOT NULL)")
+        return judged(truth, variable)
 
     judged = Source.extremes
     monkeypatch.setattr(Source, "extremes", extremes)  # the rule taken out
@@ -322,8 +322,8 @@ def test_without_the_rule_a_list_of_groups_names_every_value(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tell_nobody_from_a_few(monkeypatch)
-    found = named_groups([str(age) for age in range(50, 100)], "age")
-    assert [age for age, why in found.items() if why is Reason.TOO_SMALL] == ["58"]
+    result = named_groups([str(age) for age in range(50, 100)], "age")
+    assert [age for age, why in result.items() if why is Reason.TOO_SMALL] == ["58"]
 
 
 def is_held_after_a_refusal(folder: Path, before: int, after: int) -> bool:

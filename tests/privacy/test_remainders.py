@@ -39,25 +39,25 @@ def arms() -> pl.DataFrame:
 
 
 def described(center: Center, **fields: object) -> dict[str, GroupMoments]:
-    said = ask(center, MomentsQuestion(**fields)).aggregate  # type: ignore[arg-type]
-    return {m.group: m for m in said.moments} if isinstance(said, Moments) else {}
+    answer = ask(center, MomentsQuestion(**fields)).aggregate  # type: ignore[arg-type]
+    return {m.group: m for m in answer.moments} if isinstance(answer, Moments) else {}
 
 
 def deaths(answer: dict[str, GroupMoments], group: str) -> float | None:
-    told = answer.get(group)
-    return None if told is None or told.mean is None else told.n * told.mean
+    answers = answer.get(group)
+    return None if answers is None or answers.mean is None else answers.n * answers.mean
 
 
 def deaths_in_b(center: Center, *questions: Asked) -> float | None:
     """Everybody's, less those of arm A."""
-    found: dict[str, float | None] = {}
+    result: dict[str, float | None] = {}
     for asked in questions:
         answer = described(center, variable="died", **asked)
         arm_a = asked.get("where") == "arm != 'B'"
-        found["A" if arm_a or "by" in asked else "all"] = deaths(
+        result["A" if arm_a or "by" in asked else "all"] = deaths(
             answer, "A" if "by" in asked else "all"
         )
-    everybody, others = found["all"], found["A"]
+    everybody, others = result["all"], result["A"]
     return None if everybody is None or others is None else everybody - others
 
 
@@ -80,8 +80,8 @@ def test_few_deaths_do_not_follow_from_two_means(
 def test_what_is_withheld_still_says_how_many_there_are() -> None:
     center = open_center(arms())
     assert described(center, variable="died")["all"].mean == pytest.approx(0.14)
-    told = described(center, variable="died", by="arm")
-    assert {group: (m.n, m.mean, m.sd) for group, m in told.items()} == {
+    answer = described(center, variable="died", by="arm")
+    assert {group: (m.n, m.mean, m.sd) for group, m in answer.items()} == {
         "A": (240, None, None),
         "B": (60, None, None),
     }
@@ -105,10 +105,10 @@ def test_one_person_apart_among_people_alike_stays_hidden(
         """What the twelve have together, less twelve times 5."""
         center = open_center(rows, Policy(ad_hoc="free", paper_iteration=True))
         everybody = described(center, variable="x")["all"]
-        told = described(center, variable="x", **others)
-        if everybody.mean is None or any(m.mean is None for m in told.values()):
+        answer = described(center, variable="x", **others)
+        if everybody.mean is None or any(m.mean is None for m in answer.values()):
             return None
-        rest = sum(m.n * m.mean for m in told.values() if m.mean is not None)
+        rest = sum(m.n * m.mean for m in answer.values() if m.mean is not None)
         return everybody.n * everybody.mean - rest - 60
 
     apart: list[Asked] = [{"where": "x not in (5, 6)"}, {"by": "ward", "groups": ("a", "b")}]
@@ -148,11 +148,15 @@ def test_mean_and_sd_of_four_values_do_not_follow_from_others(
     assert attack() == [(2, 6, 0, 4), (3, 3, 3, 3), (4, 0, 6, 2)]
 
 
-def sums(told: GroupMoments) -> tuple[float, float, float]:
+def sums(answer: GroupMoments) -> tuple[float, float, float]:
     """n, Σx and Σx²."""
-    assert told.mean is not None
-    assert told.sd is not None
-    return told.n, told.n * told.mean, (told.n - 1) * told.sd**2 + told.n * told.mean**2
+    assert answer.mean is not None
+    assert answer.sd is not None
+    return (
+        answer.n,
+        answer.n * answer.mean,
+        (answer.n - 1) * answer.sd**2 + answer.n * answer.mean**2,
+    )
 
 
 def test_continuous_values_are_told_as_ever() -> None:
@@ -183,12 +187,12 @@ def test_means_are_remembered_after_a_restart(tmp_path: Path) -> None:
 
 @settings(max_examples=100)
 @given(st.lists(st.integers(1, 255), min_size=1, max_size=5), st.integers(1, 255))
-def test_what_follows_is_a_combination_of_told_sets(told: list[int], new: int) -> None:
+def test_what_follows_is_a_combination_of_told_sets(answer: list[int], new: int) -> None:
     def people(bits: int) -> Places:
         return np.array([bits >> i & 1 for i in range(8)], dtype=np.int32)
 
-    known, sets = Told.nothing(8, 1), [people(bits) for bits in told]
-    for number, own in enumerate(sets, 1):
-        known = known.tell(own, np.ones(1, dtype=np.int64), number)
+    truth, sets = Told.nothing(8, 1), [people(bits) for bits in answer]
+    for number, part in enumerate(sets, 1):
+        truth = truth.tell(part, np.ones(1, dtype=np.int64), number)
     ranks = [np.linalg.matrix_rank(np.array(some)) for some in (sets, [*sets, people(new)])]
-    assert known.follows(people(new)) == (ranks[0] == ranks[1])
+    assert truth.follows(people(new)) == (ranks[0] == ranks[1])

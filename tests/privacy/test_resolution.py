@@ -30,7 +30,7 @@ from unpooled.center.questions import (
 WEEKS = (np.arange(300) % 40).astype(float)
 
 
-def found(
+def resolution_of(
     values: list[float], where: str | None = None, per_person: PerPerson | None = None
 ) -> float | None:
     rows = pl.DataFrame({"v": values, "row": range(len(values)), "who": range(len(values))})
@@ -38,9 +38,9 @@ def found(
     policy = Policy(ad_hoc="free", person=person, per_person=per_person)
     haifa = Center("Haifa", open_source(rows), policy, CenterKey.from_seed(1, "Haifa"))
     asked = LatticeQuestion(variable="v", where=where)
-    said = decode_answer(haifa.answer(encode(asked)).payload).aggregate
-    assert isinstance(said, LatticeTables)
-    return said.resolution
+    answer = decode_answer(haifa.answer(encode(asked)).payload).aggregate
+    assert isinstance(answer, LatticeTables)
+    return answer.resolution
 
 
 def test_the_value_of_one_person_does_not_move_the_resolution(
@@ -49,7 +49,7 @@ def test_the_value_of_one_person_does_not_move_the_resolution(
     """The attack: is the age of the one person whom I do not know a whole number?"""
 
     def attack() -> bool:
-        return found([*WEEKS, 7.0]) != found([*WEEKS, 7.5])
+        return resolution_of([*WEEKS, 7.0]) != resolution_of([*WEEKS, 7.5])
 
     assert not attack()
     rule = Source.resolution
@@ -61,17 +61,17 @@ def test_the_value_of_one_person_does_not_move_the_resolution(
 
 def test_no_choice_of_people_moves_the_resolution() -> None:
     values = [*WEEKS, *(np.arange(60) / 4)]
-    assert found(values, where="row < 300") == found(values) == 0.05
+    assert resolution_of(values, where="row < 300") == resolution_of(values) == 0.05
 
 
 def test_means_of_several_rows_have_no_resolution() -> None:
-    assert found([*WEEKS], per_person="max") == 1.0
-    assert found([*WEEKS], per_person="mean") is None
+    assert resolution_of([*WEEKS], per_person="max") == 1.0
+    assert resolution_of([*WEEKS], per_person="mean") is None
 
 
 def test_few_people_who_are_even_by_chance_do_not_halve_the_grid() -> None:
     ages = np.random.default_rng(2).integers(20, 90, (40, 22)).astype(float)
-    assert {found(list(own)) for own in ages} == {1.0}
+    assert {resolution_of(list(part)) for part in ages} == {1.0}
 
 
 def refused(
@@ -98,12 +98,12 @@ def test_no_series_of_declared_resolutions_tells_on_few_people(
 
     def attack() -> list[float]:
         """The resolutions that say whether a few people have halves, quarters or whole numbers."""
-        known = [*OTHERS, *[3.0] * (8 - few)]
-        told = {
-            r: {refused([*known, *[odd] * few], r) for odd in (7.0, 7.5, 7.25, 7.123)} for r in MANY
+        truth = [*OTHERS, *[3.0] * (8 - few)]
+        answer = {
+            r: {refused([*truth, *[odd] * few], r) for odd in (7.0, 7.5, 7.25, 7.123)} for r in MANY
         }
-        assert (Reason.OFF_RESOLUTION,) in told[2.0]
-        return [r for r, said in told.items() if len(said) > 1]
+        assert (Reason.OFF_RESOLUTION,) in answer[2.0]
+        return [r for r, each in answer.items() if len(each) > 1]
 
     assert attack() == []
     rule = Source.off_grid
@@ -148,9 +148,9 @@ def test_tables_of_several_declared_resolutions_leave_no_few_people_between_them
                 haifa = Center("Haifa", open_source(rows), policy, key, declared, ledger)
                 payload = haifa.answer(encode(LatticeQuestion(variable="v"))).payload
                 haifa.close()
-            said = decode_answer(payload).aggregate
-            if isinstance(said, LatticeTables):
-                (table,) = (group.table for group in said.groups)
+            answer = decode_answer(payload).aggregate
+            if isinstance(answer, LatticeTables):
+                (table,) = (group.table for group in answer.groups)
                 place = np.searchsorted(np.array(table.edges), values)
                 cells += [place == cell for cell in range(len(table.counts))]
         return fewest_people(cells, 10)

@@ -69,31 +69,31 @@ def arms() -> pl.DataFrame:
 
 def porto(ledger: Path | None = None, **declared: Any) -> Center:
     key = CenterKey.from_seed(1, "Porto")
-    known = {"died": Variable(**declared)}
-    return Center("Porto", open_source(arms()), Policy(ad_hoc="free"), key, known, ledger)
+    truth = {"died": Variable(**declared)}
+    return Center("Porto", open_source(arms()), Policy(ad_hoc="free"), key, truth, ledger)
 
 
-def deaths(said: Aggregate | None) -> float | None:
+def deaths(aggregate: Aggregate | None) -> float | None:
     """The attack: how many died, as an answer about everybody or about arm A tells."""
-    match said:
+    match aggregate:
         case Moments():
-            told = {m.group: m for m in said.moments}
-            some = told.get("A", told.get("all"))
+            answer = {m.group: m for m in aggregate.moments}
+            some = answer.get("A", answer.get("all"))
             return None if some is None or some.mean is None else some.n * some.mean
         case CenterTable() | CenterJoin():
-            (counts,) = (group.counts for group in said.groups)
+            (counts,) = (group.counts for group in aggregate.groups)
             return counts[1] if len(counts) == 2 else None
         case LatticeTables():
-            (table,) = (group.table for group in said.groups if group.group != "B")
+            (table,) = (group.table for group in aggregate.groups if group.group != "B")
             if len(table.counts) == 2:
                 return table.counts[1]
             return None if table.means[0] is None else sum(table.counts) * table.means[0]
         case Ranks():
-            return deaths_ranked(said.u, said.variance)
+            return deaths_ranked(aggregate.u, aggregate.variance)
         case GroupRanks():
-            return deaths_ranked(said.pairs[0].u, said.pairs[0].variance)
+            return deaths_ranked(aggregate.pairs[0].u, aggregate.pairs[0].variance)
         case Sizes():
-            return said.sizes[0].n
+            return aggregate.sizes[0].n
         case _:
             return None
 
@@ -126,9 +126,9 @@ NAMES = [f"{name}, {when}" for name in ARM_A for when in ("after the mean", "bef
 
 def deaths_in_b(center: Center, questions: tuple[AboutPeople, ...]) -> float | None:
     """Everybody's, less those of arm A."""
-    told = {question: deaths(ask(center, question).aggregate) for question in questions}
-    everybody = told.pop(EVERYBODY)
-    (others,) = told.values()
+    answer = {question: deaths(ask(center, question).aggregate) for question in questions}
+    everybody = answer.pop(EVERYBODY)
+    (others,) = answer.values()
     return None if everybody is None or others is None else everybody - others
 
 
@@ -157,8 +157,8 @@ def test_few_deaths_do_not_follow_from_the_number_of_all(
 
     def attack() -> float | None:
         center = porto()
-        told = {question: deaths(ask(center, question).aggregate) for question in questions}
-        dead, of_a = told[number], told[other]
+        answer = {question: deaths(ask(center, question).aggregate) for question in questions}
+        dead, of_a = answer[number], answer[other]
         return None if dead is None or of_a is None else dead - of_a
 
     assert attack() is None
@@ -203,15 +203,15 @@ def test_squares_beside_a_cell_of_two_values_do_not_count_a_few(
     def attack() -> float | None:
         center = Center("Porto", open_source(rows), policy, key)
         asked: list[AboutPeople] = [join, mean] if join_first else [mean, join]
-        found = {type(question): ask(center, question).aggregate for question in asked}
-        moments, cells = found[MomentsQuestion], found[JoinQuestion]
+        result = {type(question): ask(center, question).aggregate for question in asked}
+        moments, cells = result[MomentsQuestion], result[JoinQuestion]
         assert isinstance(moments, Moments)
-        (told,) = moments.moments
-        if told.mean is None or told.sd is None or not isinstance(cells, CenterJoin):
+        (answer,) = moments.moments
+        if answer.mean is None or answer.sd is None or not isinstance(cells, CenterJoin):
             return None
         ((_, upper),) = (group.counts for group in cells.groups)
-        squares = (told.n - 1) * told.sd**2 + told.n * told.mean**2
-        return squares - 2 * told.n * told.mean + upper
+        squares = (answer.n - 1) * answer.sd**2 + answer.n * answer.mean**2
+        return squares - 2 * answer.n * answer.mean + upper
 
     assert attack() is None
     anything_goes(monkeypatch)

@@ -76,7 +76,7 @@ def tables(group: GroupStatuses) -> list[CellTable]:
 
 def without_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on whatever is asked may be told."""
-    monkeypatch.setattr(Told, "tell", lambda told, *_: told)
+    monkeypatch.setattr(Told, "tell", lambda answer, *_: answer)
     monkeypatch.setattr(Center, "_nearest", lambda *_: [])
 
 
@@ -93,19 +93,19 @@ def test_no_event_time_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     times = random.exponential(20, 400).clip(0, 60)
     rows = pl.DataFrame({"months": times, "died": random.integers(0, 2, 400)})
 
-    def told() -> tuple[set[float], list[float]]:
+    def released_times() -> tuple[set[float], list[float]]:
         release = center(rows, moments="all").answer(encode(OVERALL)).payload
         edges = [e for t in tables(statuses(decode_answer(release))["all"]) for e in t.edges]
         return set(numbers(msgspec.json.decode(release))), edges
 
-    everything, edges = told()
+    everything, edges = released_times()
     assert not everything & set(times[times < 60])
     assert np.allclose(np.array(edges), np.round(edges), atol=1e-9)  # a lattice of whole months
-    own = [np.sort(times[rows["died"] == status]) for status in (0, 1)]
-    assert middles(own, edges) == 0
+    part = [np.sort(times[rows["died"] == status]) for status in (0, 1)]
+    assert middles(part, edges) == 0
     monkeypatch.setattr(Lattice, "snap", lambda _, points: points)  # the rule taken out
-    _, free = told()
-    assert middles(own, free) > 20
+    _, free = released_times()
+    assert middles(part, free) > 20
 
 
 def middles(people: Sequence[FloatArray], edges: Sequence[float]) -> int:
@@ -155,10 +155,10 @@ def test_one_status_alone_would_give_the_other_away(monkeypatch: pytest.MonkeyPa
         if answer.aggregate is None:
             assert answer.refusals == (Refusal(reason=Reason.WOULD_ISOLATE, limit=K),)
             return None
-        told = statuses(answer)["all"]
-        if told.events is None:
+        answers = statuses(answer)["all"]
+        if answers.events is None:
             return None
-        return int(size.moments[0].n - sum(told.events.counts))  # type: ignore[union-attr]
+        return int(size.moments[0].n - sum(answers.events.counts))  # type: ignore[union-attr]
 
     assert attack() is None
 
@@ -253,11 +253,11 @@ def test_a_second_table_of_the_same_people_isolates_nobody(
         if other.aggregate is None or not set(same[1]) <= set(statuses(other)):
             assert other.refusals[0].reason is Reason.WOULD_ISOLATE
             return 0
-        found = 0
+        result = 0
         for status in ("events", "censored"):
             one, two = (reached(a, g, status) for a, g in zip((first, other), same, strict=True))
-            found += sum(0 < abs(n - m) < K for n, m in product(one.values(), two.values()))
-        return found
+            result += sum(0 < abs(n - m) < K for n, m in product(one.values(), two.values()))
+        return result
 
     assert sum(map(attack, range(6))) == 0
     monkeypatch.setattr(Memory, "remember", lambda *_: None)
@@ -311,14 +311,14 @@ def small_trial(seed: int) -> pl.DataFrame:
 def fewest_after(rows: pl.DataFrame, asked: Sequence[Question], forgets: bool = False) -> int:
     """Of how few people some number speaks that follows from all answers together."""
     haifa = center(rows, k=FEW)
-    with pytest.MonkeyPatch.context() as patch, overheard() as told:
+    with pytest.MonkeyPatch.context() as patch, overheard() as answers:
         if forgets:
             patch.setattr(Memory, "remember", lambda *_: None)
             patch.setattr(Center, "_nearest", lambda *_: [])
         for question in asked:
             answer = ask(haifa, question)
             assert Reason.FAILED not in [refusal.reason for refusal in answer.refusals], question
-    counts = ([r > 0 for r in rows if np.isin(r, (0, 1)).all()] for _, rows in told.equations())
+    counts = ([r > 0 for r in rows if np.isin(r, (0, 1)).all()] for _, rows in answers.equations())
     return min(fewest_people(sets, FEW) for sets in counts)
 
 
@@ -409,14 +409,14 @@ def test_another_outcome_does_not_count_the_events_of_a_told_one(
     def attack() -> int | None:
         haifa = center(few_died())
         asked = (BY_ARM, alive) if survival_first else (alive, BY_ARM)
-        said = {question: ask(haifa, question) for question in asked}
-        assert said[asked[0]].aggregate is not None
-        if said[alive].aggregate is None or "A" not in statuses(said[BY_ARM]):
-            assert said[asked[1]].refusals == (Refusal(reason=Reason.WOULD_ISOLATE, limit=K),)
+        answer = {question: ask(haifa, question) for question in asked}
+        assert answer[asked[0]].aggregate is not None
+        if answer[alive].aggregate is None or "A" not in statuses(answer[BY_ARM]):
+            assert answer[asked[1]].refusals == (Refusal(reason=Reason.WOULD_ISOLATE, limit=K),)
             return None
-        arm = statuses(said[BY_ARM])["A"]
+        arm = statuses(answer[BY_ARM])["A"]
         assert arm.below == "events"
-        return sum(sum(table.counts) for table in tables(arm)) - told_people(said[alive])["all"]
+        return sum(sum(table.counts) for table in tables(arm)) - told_people(answer[alive])["all"]
 
     assert attack() is None
     without_the_rule(monkeypatch)
@@ -501,12 +501,12 @@ def test_a_status_that_changed_is_not_told_beside_the_old_one(
 def test_the_lattice_of_times_does_not_tell_who_has_a_status() -> None:
     """Ten of fifty times are no whole months: the attack reads off whether one of the ten died."""
 
-    def facts(known: bool) -> tuple[float, float | None]:
+    def facts(truth: bool) -> tuple[float, float | None]:
         months = np.concatenate((np.arange(40.0), np.arange(10.0) + 0.37))
-        died = pl.Series([*[0, 1] * 20, *[0, 1] * 4, 0, 1 if known else None])
+        died = pl.Series([*[0, 1] * 20, *[0, 1] * 4, 0, 1 if truth else None])
         rows = pl.DataFrame({"months": months, "died": died})
-        said = ask(center(rows), OVERALL).aggregate
-        assert isinstance(said, SurvivalTables)
-        return said.scale, said.resolution
+        answer = ask(center(rows), OVERALL).aggregate
+        assert isinstance(answer, SurvivalTables)
+        return answer.scale, answer.resolution
 
-    assert facts(known=True) == facts(known=False)
+    assert facts(truth=True) == facts(truth=False)

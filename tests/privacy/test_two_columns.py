@@ -68,16 +68,16 @@ def told_sum(center: Center, variable: str, where: str | None = None) -> float |
 # --- one person more or less -------------------------------------------------------------------
 
 
-def people_told(said: dict[str, Any]) -> int:
+def people_told(answer: dict[str, Any]) -> int:
     """How many people an answer speaks of, whatever it says of them."""
-    if "n_x" in said:
-        return int(said["n_x"] + said["n_y"])
-    found = 0
-    for group in said.get("groups") or said.get("sizes") or said.get("moments") or ():
+    if "n_x" in answer:
+        return int(answer["n_x"] + answer["n_y"])
+    result = 0
+    for group in answer.get("groups") or answer.get("sizes") or answer.get("moments") or ():
         tables = [group.get(name) for name in ("table", "events", "censored", "either")]
         cells = sum(sum(table["counts"]) for table in tables if table)
-        found += group.get("n") or sum(group.get("counts", ())) or cells
-    return int(found)
+        result += group.get("n") or sum(group.get("counts", ())) or cells
+    return int(result)
 
 
 ARMS: dict[str, Any] = {"by": "arm", "groups": ("A", "B")}
@@ -110,8 +110,8 @@ def attribute_attack(random: Random, kind: str) -> Score:
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_columns_do_not_tell_an_attribute_of_one_person(kind: str) -> None:
     """Six kinds of answers gave it in 16 of 16 centers each; ranks were refused by chance."""
-    found = total(attribute_attack(np.random.default_rng(seed), kind) for seed in range(16))
-    assert not found.beats(0.5), found
+    result = total(attribute_attack(np.random.default_rng(seed), kind) for seed in range(16))
+    assert not result.beats(0.5), result
 
 
 def fresh_columns_attack(random: Random) -> Score:
@@ -130,8 +130,8 @@ def fresh_columns_attack(random: Random) -> Score:
 
 def test_fresh_columns_do_not_find_a_value_by_halves() -> None:
     """Forty columns gave it to 1e-6 in 10 of 10 centers."""
-    found = total(fresh_columns_attack(np.random.default_rng(seed)) for seed in range(10))
-    assert not found.beats(0.05), found
+    result = total(fresh_columns_attack(np.random.default_rng(seed)) for seed in range(10))
+    assert not result.beats(0.05), result
 
 
 def items_attack(random: Random) -> Score:
@@ -141,16 +141,16 @@ def items_attack(random: Random) -> Score:
     items = [told_sum(center, item) for item in ITEMS]
     assert any(item is not None for item in items), "honest means must be told"
     others = told_sum(center, "phq", "age != 58")
-    known = [item for item in items if item is not None]
-    if others is None or len(known) < len(ITEMS):
+    truth = [item for item in items if item is not None]
+    if others is None or len(truth) < len(ITEMS):
         return Score(tried=1)
-    return Score(int(round(sum(known) - others) == rows["phq"][0]), 1, 1)
+    return Score(int(round(sum(truth) - others) == rows["phq"][0]), 1, 1)
 
 
 def test_items_do_not_tell_the_sum_score_of_one_person() -> None:
     """Ten questions gave it in 17 of 17 centers that told every item's mean."""
-    found = total(items_attack(np.random.default_rng(seed)) for seed in range(20))
-    assert not found.beats(0.2), found
+    result = total(items_attack(np.random.default_rng(seed)) for seed in range(20))
+    assert not result.beats(0.2), result
 
 
 # --- a column and nearly the same again --------------------------------------------------------
@@ -158,8 +158,8 @@ def test_items_do_not_tell_the_sum_score_of_one_person() -> None:
 
 def told_mean(center: Center, variable: str) -> float | None:
     """The mean of all who have a value, where it is told."""
-    told = ask(center, MomentsQuestion(variable=variable)).get("moments", ())
-    return told[0]["mean"] if told else None
+    answer = ask(center, MomentsQuestion(variable=variable)).get("moments", ())
+    return answer[0]["mean"] if answer else None
 
 
 def copy_attack(random: Random, people: int) -> float:
@@ -186,10 +186,10 @@ def cells_of(
     center: Center, table: type[TableQuestion | LatticeQuestion]
 ) -> tuple[list[float], list[int]]:
     """The edges and counts of a variable's own table."""
-    said = ask(center, table(variable="crp"))
+    answer = ask(center, table(variable="crp"))
     if table is TableQuestion:
-        return said["edges"], said["groups"][0]["counts"]
-    part = said["groups"][0]["table"]
+        return answer["edges"], answer["groups"][0]["counts"]
+    part = answer["groups"][0]["table"]
     return part["edges"], part["counts"]
 
 
@@ -218,9 +218,9 @@ def test_a_condition_beside_its_variable_s_table_does_not_count_few_people(
     table: type[TableQuestion | LatticeQuestion],
 ) -> None:
     """Chain tables gave 26 of 27 small counts, lattice tables 25 of 26."""
-    found = total(between_attack(np.random.default_rng(seed), table) for seed in range(30))
-    assert found.tried > 10
-    assert found.right == 0, found
+    result = total(between_attack(np.random.default_rng(seed), table) for seed in range(30))
+    assert result.tried > 10
+    assert result.right == 0, result
 
 
 # --- a grouping beside another -----------------------------------------------------------------
@@ -237,13 +237,13 @@ def refused_group_attack(random: Random) -> Score:
         others = fed.describe("ldl", by="ward", groups=("a", "b")).to_dict()["groups"]
     except UnpooledError:
         return Score(tried=1)
-    told = [group["n"] for group in others]
-    if len(told) < 2:
+    answer = [group["n"] for group in others]
+    if len(answer) < 2:
         return Score(tried=1)
-    return Score(int(people - sum(told) == few), 1, 1)
+    return Score(int(people - sum(answer) == few), 1, 1)
 
 
 def test_groups_of_another_column_do_not_tell_the_size_of_a_small_group() -> None:
     """Two questions gave it in 20 of 20 centers."""
-    found = total(refused_group_attack(np.random.default_rng(seed)) for seed in range(20))
-    assert not found.beats(0.2), found
+    result = total(refused_group_attack(np.random.default_rng(seed)) for seed in range(20))
+    assert not result.beats(0.2), result

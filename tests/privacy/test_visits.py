@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tests.privacy.taken_out import exact_numbers
-from tests.privacy.test_composition import ask, difference, forgetful, open_center, sums, told
+from tests.privacy.test_composition import answer_to, ask, difference, forgetful, open_center, sums
 from unpooled.center import Center
 from unpooled.center import center as center_module
 from unpooled.center.policy import PerPerson, Policy
@@ -50,7 +50,7 @@ def hospital(rows: pl.DataFrame, rule: PerPerson) -> Center:
 
 def one_person(center: Center, less: dict[str, str]) -> float | None:
     """Somebody's value, where everybody and fewer people differ by one."""
-    without, everybody = told(center, **less), told(center)
+    without, everybody = answer_to(center, **less), answer_to(center)
     if not (without and everybody):
         return None
     n, value = difference(sums(everybody), sums(without))
@@ -66,21 +66,21 @@ def test_other_rows_of_the_same_people_are_not_other_people(
     less = {"where": "visit == 1 and age != 58"}
     assert one_person(hospital(rows, rule), less) is None
     forgetful()
-    found = one_person(hospital(rows, rule), less)
+    result = one_person(hospital(rows, rule), less)
     if constant or rule == "first":
-        assert found == pytest.approx(rows["crp"][2 * CHOSEN])
+        assert result == pytest.approx(rows["crp"][2 * CHOSEN])
 
 
 def moved(center: Center) -> float | None:
     """First visits by name, then everybody's first row: they differ where visits are swapped."""
-    named, first = told(center, where="visit == 1"), told(center)
+    named, first = answer_to(center, where="visit == 1"), answer_to(center)
     return difference(sums(first), sums(named))[1] if named and first else None
 
 
 def mixed(center: Center) -> float | None:
     """Twice the mean of two visits, less the second, less the first of everybody but one."""
-    both, second = told(center), told(center, where="visit == 2")
-    first = told(center, where="visit == 1 and age != 58")
+    both, second = answer_to(center), answer_to(center, where="visit == 2")
+    first = answer_to(center, where="visit == 1 and age != 58")
     if not (both and second and first):
         return None
     return 2 * sums(both)[0][1] - sums(second)[0][1] - sums(first)[0][1]
@@ -113,29 +113,29 @@ def reasons(answer: Answer) -> list[Reason]:
 def test_no_series_of_refusals_finds_a_value_among_several() -> None:
     """Whether a condition takes both rows of a person, one or none is not to be found out."""
     center = hospital(visits(), "mean")
-    assert told(center)
-    said = {
+    assert answer_to(center)
+    answer = {
         tuple(reasons(ask(center, MomentsQuestion(variable="crp", where=where))))
         for limit in range(5, 25, 5)
         for where in (f"sex == 'F' or (age == 58 and crp > {limit})", f"crp > {limit}")
     }
-    assert said == {(Reason.WOULD_ISOLATE,)}
+    assert answer == {(Reason.WOULD_ISOLATE,)}
 
 
 @pytest.mark.parametrize("rows", ["", "visit == 1"])
 def test_the_same_rows_are_told_of_in_other_groups(rows: str) -> None:
     center = hospital(visits(), "mean")
     everybody = {"where": rows} if rows else {}
-    first = told(center, **everybody)
+    first = answer_to(center, **everybody)
     assert first["all"][0] == PEOPLE
-    assert told(center, **everybody) == first
-    assert set(told(center, by="sex", **everybody)) == {"F", "M"}
-    assert told(center, where=" and ".join(filter(None, (rows, "age < 35"))))
-    assert not told(center, where="visit == 2")
+    assert answer_to(center, **everybody) == first
+    assert set(answer_to(center, by="sex", **everybody)) == {"F", "M"}
+    assert answer_to(center, where=" and ".join(filter(None, (rows, "age < 35"))))
+    assert not answer_to(center, where="visit == 2")
 
 
 def test_a_variable_with_one_value_in_all_rows_is_told_of_any_rows() -> None:
     center = hospital(visits(constant=True), "first")
-    assert told(center, where="visit == 1")
-    assert told(center, where="visit == 2 and age < 35")
-    assert told(center)
+    assert answer_to(center, where="visit == 1")
+    assert answer_to(center, where="visit == 2 and age < 35")
+    assert answer_to(center)

@@ -81,7 +81,7 @@ def test_the_combined_test_is_scipys(alternative: Alternative) -> None:
     setting = paper_test(5, (0.1, 0.1, 0.05))
     for random in generators(setting.name, 3, 0, 5):
         centers = setting.draw(random)
-        x, y = (np.concatenate(own) for own in zip(*centers, strict=True))
+        x, y = (np.concatenate(part) for part in zip(*centers, strict=True))
         theirs = stats.mannwhitneyu(
             y, x, use_continuity=False, alternative=alternative, method="asymptotic"
         )
@@ -164,8 +164,8 @@ def test_every_estimator_gives_what_the_federation_gives(
         ("interpolation", "interpolation", 1e-12),
         ("yj-grid", "paper-grid", 1e-3),
     ):
-        told = federation.quantiles("v", p=PROBABILITIES, method=named).to_dict()
-        theirs = [row["estimate"] for row in told["quantiles"]]
+        answer = federation.quantiles("v", p=PROBABILITIES, method=named).to_dict()
+        theirs = [row["estimate"] for row in answer["quantiles"]]
         assert QUANTILE_METHODS[method](people, P) == pytest.approx(theirs, rel=tolerance), method
 
 
@@ -173,8 +173,8 @@ def test_the_loss_has_the_sample_quantiles_neighbours() -> None:
     """A minimiser lies between the people on either side of rank n·p, ties or not."""
     random = np.random.default_rng(2)
     for values in (np.sort(random.gamma(4, 1, 777)), np.sort(random.integers(0, 9, 500) * 1.0)):
-        found = QUANTILE_METHODS["loss"](halved([[values]]), P)
-        for p, estimate in zip(P, found, strict=True):
+        result = QUANTILE_METHODS["loss"](halved([[values]]), P)
+        for p, estimate in zip(P, result, strict=True):
             below, upto = (np.sum(values < estimate - 1e-9), np.sum(values <= estimate + 1e-9))
             assert below <= p * len(values) + 1e-9 <= upto + 2e-9
 

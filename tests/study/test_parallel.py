@@ -72,10 +72,10 @@ def test_what_is_asked(setting: ParallelQuantiles, limits: list[float]) -> None:
 def test_the_full_data_themselves_have_ratio_one() -> None:
     error = np.random.default_rng(1).normal(size=(200, 5))
     rows = np.concatenate((error, error, np.ones((200, 20))), axis=1)
-    found = QuantileSummary.of(ParallelQuantiles("normal", 3), rows)
-    np.testing.assert_allclose(found.ratio, 1)
-    assert found.verdicts() == ["met"] * 5
-    assert found.coverage_verdicts() == ["within its error"] * 5  # 1 of 200 intervals, by chance
+    result = QuantileSummary.of(ParallelQuantiles("normal", 3), rows)
+    np.testing.assert_allclose(result.ratio, 1)
+    assert result.verdicts() == ["met"] * 5
+    assert result.coverage_verdicts() == ["within its error"] * 5  # 1 of 200 intervals, by chance
 
 
 def test_a_miss_counts_as_noted_only_where_the_answers_say_so() -> None:
@@ -85,25 +85,25 @@ def test_a_miss_counts_as_noted_only_where_the_answers_say_so() -> None:
     noted[:, 2] = 0
     noted[::2, 3] = 0
     rows = np.concatenate((2 * error, error, np.ones((200, 15)), noted), axis=1)
-    found = QuantileSummary.of(ParallelQuantiles("laplace", 10, 20), rows)
-    assert found.verdicts() == ["missed"] * 5
-    assert found.missed_unnoted() == pytest.approx([4, 4])
+    result = QuantileSummary.of(ParallelQuantiles("laplace", 10, 20), rows)
+    assert result.verdicts() == ["missed"] * 5
+    assert result.missed_unnoted() == pytest.approx([4, 4])
 
 
 def test_answers_note_where_cells_tell_little() -> None:
     """A pole of the density at .02: known by the note, not by the estimate."""
-    found = QuantileSummary.of(
+    result = QuantileSummary.of(
         setting := ParallelQuantiles("weibull .5", 10), simulate(setting, 1, 0, 20)
     )
-    assert found.noted[0] == 1
-    assert found.noted[2:4].tolist() == [0, 0]
+    assert result.noted[0] == 1
+    assert result.noted[2:4].tolist() == [0, 0]
 
 
 def test_a_test_that_is_that_of_the_combined_data_meets_everything() -> None:
     p = (np.arange(1000) + 0.5) / 1000
     rows = np.stack((np.zeros(1000), p, np.zeros(1000), np.zeros(1000)), axis=1)
-    found = TestSummary.of(rows)
-    verdicts = (found.sd_verdict("all"), found.level_verdict(), found.effect_verdict())
+    result = TestSummary.of(rows)
+    verdicts = (result.sd_verdict("all"), result.level_verdict(), result.effect_verdict())
     assert verdicts == ("met", "met", "met")
 
 

@@ -16,7 +16,7 @@ from unpooled.errors import InputError
 from unpooled_study.commands import plan
 from unpooled_study.families import Gamma, Normal
 from unpooled_study.monte_carlo import share
-from unpooled_study.planning import Plan, PlanResult, make_plan
+from unpooled_study.planning import Plan, PlanResult, ProportionPlan, SurvivalPlan, make_plan
 from unpooled_study.reading import read_family, read_plan
 
 COMMAND = typer.Typer()
@@ -71,7 +71,7 @@ def test_centers_below_k_are_no_use(tmp_path: Path) -> None:
     result = make_plan(Plan((9, 9), (9, 9), 5.0), 20, 1, 1, tmp_path)
     powers = {row["method"]: row["power"] for row in result.powers}
     assert powers["combined"] == 1.0
-    assert powers["weighted"] == powers["table"] == 0.0
+    assert powers["weighted"] == powers["table"] == powers["parallel"] == 0.0
 
 
 @pytest.mark.parametrize("effect", [0.0, 0.4])
@@ -80,8 +80,10 @@ def test_the_power_of_table_is_how_often_compare_rejects(effect: float, tmp_path
     result = make_plan(Plan((100,) * 5, (20,) * 5, effect), 200, 1, 1, tmp_path)
     (planned,) = (row for row in result.powers if row["method"] == "table")
     rejected = [compared(run, effect) < 0.05 for run in range(30)]
-    found = share(np.array(rejected, dtype=np.float64))
-    assert abs(planned["power"] - found.value) < 3.5 * math.hypot(planned["error"], found.error)
+    computed = share(np.array(rejected, dtype=np.float64))
+    assert abs(planned["power"] - computed.value) < 3.5 * math.hypot(
+        planned["error"], computed.error
+    )
 
 
 def compared(seed: int, effect: float) -> float:
@@ -111,13 +113,13 @@ def test_centers_too_small_for_powers_are_no_use_to_the_likelihood(tmp_path: Pat
     few, enough = (
         make_plan(Plan(n, n, 0.0, p=(0.5,)), 20, 1, 1, tmp_path) for n in ((45, 40), (46, 40))
     )
-    told = [
+    answer = [
         {row["method"]: row["standard_error"] for row in result.precisions}
         for result in (few, enough)
     ]
-    assert told[0]["yj-likelihood"] is None
-    assert told[0]["yj-table"] is not None
-    assert told[1]["yj-likelihood"] is not None
+    assert answer[0]["yj-likelihood"] is None
+    assert answer[0]["yj-table"] is not None
+    assert answer[1]["yj-likelihood"] is not None
     assert "2 of 2 centers with fewer than 46 people" in str(few)
     assert few.to_dict()["refusals"] == list(few.plan.refusals())
 
@@ -129,9 +131,9 @@ def test_the_command_prints_json_and_draws(tmp_path: Path) -> None:
         COMMAND, [*options, "--chart", str(chart), "--family", "gamma:shape=9"]
     )
     assert done.exit_code == 0, done.output
-    told = json.loads(done.output)
-    assert told["plan"]["family"] == {"name": "gamma", "shape": 9.0, "scale": 1.0}
-    assert len(told["powers"]) == 5
+    answer = json.loads(done.output)
+    assert answer["plan"]["family"] == {"name": "gamma", "shape": 9.0, "scale": 1.0}
+    assert len(answer["powers"]) == 6
     assert chart.read_text(encoding="utf-8").startswith("<svg")
 
 
@@ -170,3 +172,89 @@ def test_what_cannot_be_planned(change: dict[str, object], problem: str) -> None
     }
     with pytest.raises(InputError, match=problem):
         read_plan(**{**asked, **change})  # type: ignore[arg-type]
+
+
+def schoenfeld(events: float, ratio: float) -> float:
+    """The power of the log-rank test of two equal groups, two-sided at .05."""
+    return float(norm.cdf(abs(math.log(ratio)) * math.sqrt(events) / 2 - norm.ppf(0.975)))
+
+
+def test_the_pooled_power_of_the_log_rank_test_is_the_textbooks(tmp_path: Path) -> None:
+    asked = SurvivalPlan((60, 40, 30), (60, 40, 30), 0.65, 24.0, 60.0, dropout=0.1)
+    result = make_plan(asked, 60, 1, 1, tmp_path)
+    pooled, alone, joint = result.powers
+    had = np.array(asked.events) @ (130, 130)
+    assert pooled["power"] == pytest.approx(schoenfeld(float(had), 0.65), abs=4 * pooled["error"])
+    assert alone["minus_pooled"] <= 0.1
+    assert joint["power"] >= alone["power"] - 0.1
+    rows = {(row["group"], row["method"]): row for row in result.precisions}
+    error = math.sqrt(1 / 130 * 0.25 / (math.log(2) / 24 * 0.5) ** 2)  # 1/(2 f √n), nobody lost
+    assert rows["x", "pooled"]["standard_error"] == pytest.approx(error, rel=0.3)
+    assert rows["x", "alone"]["answered"] == 1
+    assert "Standard error of medians" in str(result)
+
+
+def test_small_centers_are_as_good_as_pooled_with_a_joint_center(tmp_path: Path) -> None:
+    """Alone they tell times without statuses, and their medians are off."""
+    sizes = (15,) * 6
+    result = make_plan(SurvivalPlan(sizes, sizes, 0.5, 12.0, 24.0), 20, 1, 1, tmp_path)
+    powers = {row["method"]: row["power"] for row in result.powers}
+    assert powers["joint"] > powers["pooled"] - 0.2
+    bias = {row["method"]: abs(row["bias"]) for row in result.precisions if row["group"] == "x"}
+    assert bias["joint"] < 2 < bias["alone"]
+    assert "6 of 6 centers expect fewer than K = 10 people of a group with one status" in str(
+        result
+    )
+
+
+def test_the_power_of_two_proportions_is_the_textbooks(tmp_path: Path) -> None:
+    asked = ProportionPlan((100, 80, 15, 15, 15), (100, 80, 15, 15, 15), 0.3, 0.42, power=0.8)
+    result = make_plan(asked, 1000, 1, 1, tmp_path)
+    pooled, alone, joint = result.powers
+    error = math.sqrt((0.3 * 0.7 + 0.42 * 0.58) / 225)
+    textbook = float(norm.cdf(0.12 / error - norm.ppf(0.975)))
+    assert pooled["power"] == pytest.approx(textbook, abs=4 * pooled["error"])
+    assert alone["power"] < joint["power"]
+    rows = {row["method"]: row for row in result.precisions}
+    assert rows["pooled"]["standard_error"] == pytest.approx(error, rel=0.1)
+    assert rows["alone"]["times_pooled"] == pytest.approx(math.sqrt(225 / 180), rel=0.08)
+    needed = {row["method"]: row["people"] for row in result.needed}
+    assert needed["alone"] > needed["joint"]
+
+
+def test_the_parallel_method_is_planned_too(planned: PlanResult) -> None:
+    powers = {row["method"]: row for row in planned.powers}
+    apart = math.hypot(powers["parallel"]["error"], powers["combined"]["error"])
+    assert abs(powers["parallel"]["minus_pooled"]) < 3 * apart
+    rows = {(row["p"], row["method"]): row for row in planned.precisions}
+    assert rows[0.5, "parallel"]["times_pooled"] == pytest.approx(1.0, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [
+        ([], "say what differs"),
+        (["--effect", "1", "--hazard-ratio", ".5"], "got effect and hazard-ratio"),
+        (["--hazard-ratio", ".5"], "hazard-ratio needs median"),
+        (["--hazard-ratio", ".5", "--median", "12"], "hazard-ratio needs follow-up"),
+        (["--hazard-ratio", "0", "--median", "12", "--follow-up", "9"], "hazard-ratio must be"),
+        (["--proportions", ".5"], "proportions must be those of group x and y"),
+        (["--proportions", ".5,1.2"], r"proportions must lie in \(0, 1\), got 1.2"),
+        (["--proportions", ".5,.6", "--median", "3"], "median goes with hazard-ratio"),
+        (["--effect", "1", "--dropout", ".1"], "dropout goes with hazard-ratio, not with effect"),
+    ],
+)
+def test_what_the_command_cannot_plan(typed: list[str], problem: str) -> None:
+    done = CliRunner().invoke(COMMAND, ["--sizes", "30,20", *typed])
+    assert done.exception is not None
+    with pytest.raises(InputError, match=problem):
+        raise done.exception
+
+
+def test_the_command_plans_survival(tmp_path: Path) -> None:
+    options = ["--sizes", "30,20", "--hazard-ratio", ".6", "--median", "12", "--follow-up", "36"]
+    done = CliRunner().invoke(COMMAND, [*options, "--sims", "20", "--jobs", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    plan_of = json.loads(done.output)
+    assert [row["method"] for row in plan_of["powers"]] == ["pooled", "alone", "joint"]
+    assert plan_of["plan"]["ratio"] == 0.6

@@ -77,8 +77,8 @@ def interrupt(
     while not list(out.rglob("*.npy")) and time.monotonic() < deadline:
         time.sleep(0.02)
     how(process.pid, number)
-    told = process.communicate(timeout=60)
-    return subprocess.CompletedProcess(process.args, process.returncode, *told)
+    answer = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, *answer)
 
 
 def test_a_study_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:

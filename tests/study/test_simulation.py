@@ -53,7 +53,7 @@ def test_families_survive_being_written_and_read(family: AnyFamily) -> None:
 def test_the_true_quantile_is_where_the_cdf_reaches_p(family: AnyFamily) -> None:
     setting = QuantileSetting((30, 20), ("sample",), family)
     scale, shift = np.array([[1.0, 1.3]]), np.array([[0.0, -0.2]])
-    (found,) = true_quantiles(setting, scale, shift)
+    (result,) = true_quantiles(setting, scale, shift)
 
     def cdf(x: float) -> float:
         parts = (
@@ -61,15 +61,15 @@ def test_the_true_quantile_is_where_the_cdf_reaches_p(family: AnyFamily) -> None
         )
         return float(sum(w * part[0] for w, part in zip((0.6, 0.4), parts, strict=True)))
 
-    for p, x in zip(PROBABILITIES, found, strict=True):
+    for p, x in zip(PROBABILITIES, result, strict=True):
         assert cdf(x + 1e-7) >= p - 1e-12
         assert cdf(x - 1e-7) <= p + 1e-6
 
 
 def test_one_gamma_center_has_the_quantiles_of_scipy() -> None:
     setting = QuantileSetting((1500,), ("sample",), Gamma(10.0))
-    (found,) = true_quantiles(setting, np.ones((1, 1)), np.zeros((1, 1)))
-    assert found == pytest.approx(stats.gamma.ppf(PROBABILITIES, 10), rel=1e-10)
+    (result,) = true_quantiles(setting, np.ones((1, 1)), np.zeros((1, 1)))
+    assert result == pytest.approx(stats.gamma.ppf(PROBABILITIES, 10), rel=1e-10)
 
 
 def test_a_simulation_does_not_depend_on_those_around_it() -> None:

@@ -51,9 +51,9 @@ def test_the_published_ratios_agree_with_bias_and_sd() -> None:
 )
 def test_errors_are_those_of_repeated_studies(figure: Callable[[FloatArray], Estimate]) -> None:
     random = np.random.default_rng(1)
-    told = [figure(random.gamma(4, 0.2, 500)) for _ in range(400)]
-    spread = float(np.std([estimate.value for estimate in told]))
-    assert np.mean([estimate.error for estimate in told]) == pytest.approx(spread, rel=0.12)
+    answer = [figure(random.gamma(4, 0.2, 500)) for _ in range(400)]
+    spread = float(np.std([estimate.value for estimate in answer]))
+    assert np.mean([estimate.error for estimate in answer]) == pytest.approx(spread, rel=0.12)
 
 
 def test_z_scores_of_two_such_studies_are_standard_normal() -> None:

@@ -31,6 +31,19 @@ def chromium() -> Iterator[Any]:
             browser.close()
 
 
+def barriers(page: Any) -> list[str]:
+    """What axe-core finds on a page that is serious or worse."""
+    from importlib.resources import files
+
+    page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+    result = page.evaluate("axe.run()")["violations"]
+    return [
+        f"{v['id']}: {v['help']}: {v['nodes'][0]['html']}"
+        for v in result
+        if v["impact"] in ("serious", "critical")
+    ]
+
+
 class Tab:
     """A tab, and what went wrong in it: requests that left this machine, errors in the console."""
 

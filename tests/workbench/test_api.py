@@ -112,12 +112,12 @@ def test_a_program_has_its_users_work_and_nobody_elses(server: Server) -> None:
 
 
 def test_a_key_is_made_on_a_page_and_works(server: Server) -> None:
-    own = Browser(server.url)
-    own.enter(server.link("own"))
-    page = own.post("/programs").text
+    part = Browser(server.url)
+    part.enter(server.link("own"))
+    page = part.post("/programs").text
     program = Program(server, "own")
     program.key = page.split('<pre id="key" tabindex="0">')[1].split("</pre>")[0]
-    _, found = program.send("GET", "/api/catalogue")
-    assert [row["variable"] for row in found["variables"]] == [
+    _, result = program.send("GET", "/api/catalogue")
+    assert [row["variable"] for row in result["variables"]] == [
         "age", "arm", "crp", "died", "months", "sex",
     ]  # fmt: skip

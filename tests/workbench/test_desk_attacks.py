@@ -151,15 +151,17 @@ def by_a_level_that_is_a_script(on: Attacked) -> bool:
 
 def analysts_page() -> Server:
     """A page of ours for analysts; all that matters here is that it has sessions of its own."""
-    own, site = Sessions(), Pages(Site("test", "maria", [], []))
+    part, site = Sessions(), Pages(Site("test", "maria", [], []))
 
     async def show(request: Request) -> Response:
         return site.page(request, "base.html")
 
     return Server(
-        lambda port: application("test", [Route("/", show)], own, Address().hosts(port), port=port),
+        lambda port: application(
+            "test", [Route("/", show)], part, Address().hosts(port), port=port
+        ),
         Address(),
-        own,
+        part,
     )
 
 
@@ -176,9 +178,9 @@ def one_table_for_all(patch: pytest.MonkeyPatch) -> None:
         ALL.update(self._sessions)
         return secret
 
-    def find_in_all(self: Sessions, secret: str, by_key: bool = False) -> sessions.Session | None:
+    def find_in_all(self: Sessions, secret: str, **how: bool) -> sessions.Session | None:
         self._sessions.update(ALL)
-        return find(self, secret, by_key)
+        return find(self, secret, **how)
 
     patch.setattr(Sessions, "_begin", begin_for_all)
     patch.setattr(Sessions, "find", find_in_all)
@@ -301,6 +303,6 @@ def test_the_analysts_page_has_no_way_to_the_desk() -> None:
 
 
 def test_names_are_escaped_before_they_are_set_apart() -> None:
-    from unpooled.apps.workbench.desk.words import name
+    from unpooled.apps.workbench.in_words.words import name
 
     assert name(STRANGE) == Markup("<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>")

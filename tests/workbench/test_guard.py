@@ -207,12 +207,12 @@ def test_it_would_succeed_without_its_defence(
 
 
 def test_what_a_user_sends_is_done(page: Page) -> None:
-    own = page.browser()
-    assert own.post("/note", note="mine").text == "written"
+    part = page.browser()
+    assert part.post("/note", note="mine").text == "written"
     port = urlsplit(page.server.url).port
     sent = {"Origin": f"http://127.0.0.1:{port}", "Sec-Fetch-Site": "same-origin"}
-    assert own.post("/note", sent, note="again").text == "written"
-    assert own.get("/note").text == "again"
+    assert part.post("/note", sent, note="again").text == "written"
+    assert part.get("/note").text == "again"
 
 
 def test_two_users_never_see_each_other(page: Page) -> None:
@@ -224,11 +224,20 @@ def test_two_users_never_see_each_other(page: Page) -> None:
 
 
 def test_a_user_who_left_is_out(page: Page) -> None:
-    own = page.browser()
-    cookies = dict(own.cookies)
-    assert own.post("/leave").status == 200
-    own.cookies = cookies
-    assert own.get("/note").status == 401
+    part = page.browser()
+    cookies = dict(part.cookies)
+    assert part.post("/leave").status == 200
+    part.cookies = cookies
+    assert part.get("/note").status == 401
+
+
+def test_a_page_that_looks_by_itself_keeps_no_session_alive(page: Page) -> None:
+    left, used = page.browser(), page.browser()
+    for _ in range(3):
+        page.clock.now += 3000
+        left.get("/note", **{"X-Poll": "1"})
+        assert used.get("/note").status == 200
+    assert left.get("/note", **{"X-Poll": "1"}).status == 401
 
 
 def test_the_cookie_is_out_of_reach(page: Page) -> None:

@@ -6,9 +6,11 @@ import shlex
 import time
 from collections.abc import Iterator
 from html import unescape
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import docx
 import pytest
 
 from tests.workbench.browser import Browser
@@ -101,6 +103,30 @@ def test_it_works_without_a_script(researcher: Browser) -> None:
     assert "Kaplan-Meier" in researcher.get("/report").text
 
 
+def test_cards_and_the_report_are_saved_as_files(researcher: Browser) -> None:
+    place, _ = follow(researcher, "/ask/describe", variable="crp", by="arm")
+    second, _ = follow(researcher, "/ask/describe", variable="age", by="arm")
+    begins = {
+        "csv": b"variable,",
+        "svg": b"<svg",
+        "png": b"\x89PNG",
+        "html": b"<!doctype",
+        "docx": b"PK",
+    }
+    for kind, first in begins.items():
+        reply = researcher.get(f"{place}/save.{kind}")
+        assert reply.body.startswith(first), kind
+        assert 'filename="crp-by-arm' in reply.headers["content-disposition"]
+    assert researcher.get("/report/save.docx").status == 404  # nothing is pinned
+    follow(researcher, f"{place}/pin")
+    follow(researcher, f"{second}/pin")
+    whole = docx.Document(BytesIO(researcher.get("/report/save.docx").body))
+    assert [p.text[:11] for p in whole.paragraphs if p.text.startswith("The mean of")] == [
+        "The mean of"
+    ] * 2
+    assert researcher.get(f"{place}/save.exe").status == 404
+
+
 def test_every_analysis_has_a_form(researcher: Browser, server: Server) -> None:
     names = re.findall(r'href="/ask/(\w+)"', researcher.get("/ask").text)
     assert names == [analysis.name for analysis in ANALYSES]
@@ -114,15 +140,15 @@ def test_the_code_of_a_card_says_the_same(
     """On centers that were asked nothing before, as a reader has them."""
     source = open_files(hospitals)
     with make_server(source, Address()) as running:
-        own = Browser(running.url)
-        own.enter(running.link("own"))
+        one = Browser(running.url)
+        one.enter(running.link("own"))
         asked = {
             "variable": "crp",
             "by": "arm",
             "where": "sex == 'F'",
             "groups": "patient, control",
         }
-        _, card = follow(own, "/ask/compare", **asked)
+        _, card = follow(one, "/ask/compare", **asked)
     source.close()
     python, command = (part.split("</pre>")[0] for part in card.split('tabindex="0">')[-2:])
     estimate = re.findall(r"= (\d\.\d+)", card.split('<p class="answer">')[1])[0]
@@ -154,15 +180,15 @@ def test_the_catalogue_says_who_lacks_what(hospitals: dict[str, Path], tmp_path:
     odd.write_text("crp,weight\n" + "low,70\n" * 30)
     source = open_files({**hospitals, "Odd": odd})
     with make_server(source, Address()) as running:
-        own = Browser(running.url)
-        own.enter(running.link("own"))
-        page = " ".join(unescape(own.get("/").text).split())
+        part = Browser(running.url)
+        part.enter(running.link("own"))
+        page = " ".join(unescape(part.get("/").text).split())
         assert "5 of 6 <br>not at <bdi>Odd</bdi>: has no such variable, or does not allow" in page
         assert "<bdi>Odd</bdi>: has text, others float" in page
         assert 'data-words="weight' in page
-        found = own.get("/?search=weig").text
-        assert 'data-words="weight' in found
-        assert 'data-words="crp' not in found
+        result = part.get("/?search=weig").text
+        assert 'data-words="weight' in result
+        assert 'data-words="crp' not in result
     source.close()
 
 

@@ -28,6 +28,10 @@ class ProtocolReplies:
         The centers that say nothing, and why.
     rounds
         How often the centers were asked.
+    members
+        The centers whose people count in a joint center; it stands among `answers`.
+    no_joint
+        Why there is no joint center, where one was wanted.
     """
 
     protocol: Protocol
@@ -36,6 +40,8 @@ class ProtocolReplies:
     received: tuple[Received, ...]
     refusals: tuple[tuple[str, Refusal], ...]
     rounds: int
+    members: tuple[str, ...] = ()
+    no_joint: str | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:

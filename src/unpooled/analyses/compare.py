@@ -300,11 +300,16 @@ def run_compare(
 
 def name_groups(conversation: Conversation, request: Request) -> Request:
     """The request with its groups named, at least two."""
-    request, _ = ask_groups(conversation, request)
-    groups = request.groups or ()
+    named, _ = ask_groups(conversation, request)
+    groups = named.groups or ()
     if len(groups) == 1:
-        raise InputError(f"compare needs two groups of {request.by!r}, got only {groups[0]!r}")
-    return request
+        only = f"compare needs two groups of {request.by!r}, got only {groups[0]!r}"
+        if request.groups is not None:
+            raise InputError(only)
+        if conversation.refusals:  # others may be there
+            refuse(conversation.refusals, only)
+        raise InputError(f"{only}: no other has enough people at any center")
+    return named
 
 
 def _ask_ranks(

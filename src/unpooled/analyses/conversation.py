@@ -126,7 +126,7 @@ class Conversation:
             if isinstance(payload, Refusal):  # nothing left the center
                 refusals.append((center, payload))
                 continue
-            self._keep(Received(center, question, payload))
+            self.keep(Received(center, question, payload))
             try:
                 answer = decode_answer(payload)
                 if answer.aggregate is not None and not isinstance(answer.aggregate, expected):
@@ -146,7 +146,8 @@ class Conversation:
             self.coordinator.on_missing(missing)
         return Round(aggregates, tuple(refusals), k, tuple(nearest))
 
-    def _keep(self, release: Received) -> None:
+    def keep(self, release: Received) -> None:
+        """Note what left a center."""
         self.received.append(release)
         self.coordinator.received.append(release)
 

@@ -284,7 +284,7 @@ def run_comparison(
 
 
 def _check_ordered(ordered: bool, request: Request) -> None:
-    if ordered and request.groups is None:
+    if ordered and request.groups is None and request.cuts is None:
         raise InputError(
             "ordered needs groups, from the lowest to the highest. "
             "Hint: groups=('none', 'low', 'high'), ordered=True"

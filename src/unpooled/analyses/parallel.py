@@ -169,7 +169,7 @@ def combine_tables(
             for people, n in ((hidden, table.hidden), (unplaced, table.unplaced)):
                 so_far = people.setdefault(table.group, {})
                 so_far[center] = so_far.get(center, 0) + n
-            if _can_place(table.read, lattice):
+            if can_place(table.read, lattice):
                 readable_tables.setdefault(table.group, {}).setdefault(center, []).append(
                     table.read
                 )
@@ -189,7 +189,7 @@ def combine_tables(
         for tables in by_center.values()
         for table in tables
     ]
-    lattice = _common_lattice(list(said_by.values()), declared, everything)
+    lattice = common_lattice(list(said_by.values()), declared, everything)
     return Tables(lattice, groups, few, hidden, unplaced, tuple(refusals), 1, strata)
 
 
@@ -205,7 +205,7 @@ def _read(answer: LatticeTables, placing: Placing, lattice: Lattice) -> Iterator
             yield _Table(*place, group.group, group.table, table, *figures)
 
 
-def _common_lattice(
+def common_lattice(
     answers: Sequence[LatticeTables], declared: Variable, tables: Sequence[LatticeTable]
 ) -> Lattice:
     """One for all centers: with the loosest limits, and a resolution unless values are exact."""
@@ -257,12 +257,12 @@ def _few_values(
     return most(0), most(-1)
 
 
-def _can_place(table: LatticeTable, lattice: Lattice) -> bool:
+def can_place(table: LatticeTable, lattice: Lattice) -> bool:
     """One or two open cells without means do not say where their people are."""
     if len(table.counts) > 2:
         return True
     try:
-        place([table], lattice)
+        place([table], lattice, refilled=False)
     except ValueError:
         return False
     return True

@@ -96,20 +96,24 @@ def group_label(group: object) -> str:
 
 
 def in_order(groups: Iterable[str]) -> list[str]:
-    """Groups that nobody put in an order: numbers by value, then words.
+    """Groups that nobody put in an order: numbers and bands of a number by value, then words.
 
     Examples
     --------
     >>> in_order({"10", "unknown", "2", "-1", "1.5"})
     ['-1', '1.5', '2', '10', 'unknown']
+    >>> in_order({"65 and over", "9 to under 65", "under 9"})
+    ['under 9', '9 to under 65', '65 and over']
     """
     return sorted(groups, key=lambda group: (_number(group), group))
 
 
 def _number(group: str) -> float:
-    """Its value; infinite where it has none."""
+    """Its value, of a band where it begins; infinite where it has none."""
+    if group.startswith("under "):
+        return -inf if isfinite(_number(group.removeprefix("under "))) else inf
     try:
-        value = float(group)
+        value = float(group.removesuffix(" and over").split(" to under ")[0])
     except ValueError:
         return inf
     return inf if isnan(value) else value

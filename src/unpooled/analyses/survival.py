@@ -257,11 +257,15 @@ def read_blocks(
 
 @dataclass(frozen=True, slots=True)
 class BlockAnswer:
-    """What a center tells of an outcome by blocks; a joint center is one like any other."""
+    """What a center tells of an outcome by blocks; a joint center is one like any other.
+
+    `members` are the centers that a joint center has people of.
+    """
 
     center: str
     k: int
     tables: SurvivalTables
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +325,7 @@ def outcome_of_blocks(
     view.check(groupings)
     left_out: list[LeftOut] = []
     meanings = [_meanings(answer, groupings, view, left_out) for answer in answers]
+    meanings = _with_their_joint_center(answers, meanings)
     blocks, lattice, unreadable = read_blocks(
         [
             OutcomeAnswer(number, answer.k, answer.tables, {g: m.groups for g, m in meant.items()})
@@ -372,6 +377,7 @@ class _Meaning:
 
     groups: tuple[str, ...]
     cells: frozenset[tuple[str, ...]]  # the center, then a level of each stratifying grouping
+    rest: frozenset[tuple[str, ...]]  # a level of each grouping but the arm's
 
 
 def _meanings(
@@ -412,8 +418,33 @@ def _meanings(
         arm = EVERYBODY if view.by is None else of[view.by][0]
         more = (_TOGETHER.join(of[name]) for name in (*view.strata, *view.covariates))
         cells = product([answer.center], *(of[name] for name in view.strata))
-        meant[group.group] = _Meaning((arm, *more), frozenset(cells))
+        rest = product(*(of[name] for name in place if name != view.by))
+        meant[group.group] = _Meaning((arm, *more), frozenset(cells), frozenset(rest))
     return meant
+
+
+def _with_their_joint_center(
+    answers: Sequence[BlockAnswer], meanings: Sequence[dict[str, _Meaning]]
+) -> list[dict[str, _Meaning]]:
+    """A center that tells one arm, and gives people of another to a joint center, is one stratum
+    with it: else neither would be compared with those of its own center.
+    """
+    joined = list(meanings)
+    for joint, others in zip(answers, meanings, strict=True):
+        for number, answer in enumerate(answers):
+            if answer.center not in joint.members:
+                continue
+            alone: dict[str, set[tuple[str, ...]]] = {}
+            for block in (*others.values(), *meanings[number].values()):
+                alone.setdefault(block.groups[0], set())
+            for block in meanings[number].values():
+                alone[block.groups[0]] |= block.rest
+            if all(some == next(iter(alone.values())) for some in alone.values()):
+                continue
+            for label, block in joined[number].items():
+                also = {(joint.center, *cell[1:]) for cell in block.cells}
+                joined[number] = {**joined[number], label: replace(block, cells=block.cells | also)}
+    return joined
 
 
 _TOGETHER = " or "  # between levels that are told together

@@ -66,7 +66,7 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
     ledgers = folder / "ledgers"
     fed = Federation.local(files, k=10, variables=VARIABLES, ledger=ledgers)
     groups = ("control", "patient")
-    say(f"Five hospitals in {folder / 'hospitals'}, K = 10. Nothing below speaks for fewer.\n")
+    say(f"Five hospitals in {folder / 'hospitals'}, K = 10. No number below describes fewer.\n")
 
     say("─── Who is there? ───\n")
     say(f"{fed.describe('crp', by='arm', groups=groups)}\n")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from unpooled.center.data.variables import Variable
 from unpooled.center.disclosure import TooClose
 from unpooled.center.fingerprint import people_fingerprint
 from unpooled.center.gate import Asked, Asking, Gate, Release
+from unpooled.center.joint import JointCount
 from unpooled.center.keys import CenterKey
 from unpooled.center.ledger import Ledger
 from unpooled.center.memory import Draft, Key, Memory, MemoryFile, from_bits, memory_path
@@ -35,6 +37,7 @@ from unpooled.center.questions import (
     CatalogueQuestion,
     CohortQuestion,
     GroupRanksQuestion,
+    JointQuestion,
     Named,
     PowersQuestion,
     ProtocolAnswer,
@@ -53,6 +56,7 @@ from unpooled.errors import GateError, HeldError, InputError, LedgerError, Messa
 from unpooled.maths.arrays import BoolArray
 from unpooled.maths.big_arrays import allocating
 
+_JOINT = '{"ask":"joint"'  # so a question about a joint center begins
 _log = logging.getLogger(__name__)  # what went wrong stays at the center
 
 _UNCOUNTED = frozenset({Reason.WAITING_FOR_STEWARD, Reason.REFUSED_BY_STEWARD, Reason.BUDGET})
@@ -73,6 +77,7 @@ class Center:
         variables: Mapping[str, Variable] | None = None,
         ledger: Path | None = None,
         steward: Steward | None = None,
+        keepers: Mapping[str, str] | None = None,
     ) -> None:
         if policy.person is not None and policy.person not in source.kinds:
             columns = ", ".join(source.kinds)
@@ -91,7 +96,8 @@ class Center:
         except LedgerError:
             self.ledger.close()
             raise
-        self._gate = Gate(name, policy, self.ledger, self._variables, self._memory, steward)
+        about = self._variables, self._memory, steward, dict(keepers or {}), self._shared()
+        self._gate = Gate(name, policy, self.ledger, *about)
         self._answers = {
             entry.question.encode(): entry.answer.encode()
             for entry in self.ledger
@@ -154,6 +160,10 @@ class Center:
             self._check_budget()
             if isinstance(question, CatalogueQuestion):
                 return self._gate.release(question, self._catalogue(), ticket=ticket)
+            if isinstance(question, JointQuestion):
+                return self._share(question, ticket)
+            if self._gate.shared:
+                raise RefusedQuestion(Reason.JOINED)
             if isinstance(question, ProtocolQuestion):
                 return self._respond_to_protocol(question, ticket)
             if question.in_protocol:
@@ -181,6 +191,8 @@ class Center:
         if before is not None:
             return self._gate.release_again(question, before, ticket)
         k = max(self._policy.k, question.protocol.k or 0)
+        if question.joint and self._may_join(k):
+            raise RefusedQuestion(Reason.JOINED)
         policy = msgspec.structs.replace(self._policy, k=k)
         rows, gate = self._rows, self._gate
         if k > self._policy.k:
@@ -199,6 +211,38 @@ class Center:
             self._answers[encode(question)] = released.payload
             self._answers |= {encode(p.question): p.payload for p in parts}
         return released
+
+    # --- a joint center ---------------------------------------------------------------------
+
+    def _may_join(self, k: int) -> bool:
+        """Whether the center's people count in a joint center, where there is one."""
+        may_join = bool(self._gate.keepers) and self._policy.is_joint(self._rows.size, k)
+        return may_join and not self._gate.spoke_alone()
+
+    def _share(self, question: JointQuestion, ticket: str | None) -> Release:
+        """The center's people at the points of the plan, as shares."""
+        if self._memory.changed or not self._rows.source.unchanged():
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        rows, gate = self._rows, self._gate
+        gate.check_joint(question, rows.size)
+        asks = self.steward is not None
+        run = ProtocolRun(question.protocol, rows, gate, self._variables, self._answers, asks)
+        seed = blake2b(encode(question), key=self._secret, person=b"unpooled drawers").digest()
+        numbers = JointCount(run, rows, seed).vector(
+            question.plan, question.members.index(self.name)
+        )
+        if not rows.source.unchanged():  # while they were read
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        return gate.release_shares(question, numbers, rows.size, self._secret, ticket)
+
+    def _shared(self) -> list[JointQuestion]:
+        """The joint centers that the center's people count in, by its ledger."""
+        entries = (
+            decode_question(entry.question.encode())
+            for entry in self.ledger
+            if entry.kind == "release" and entry.question.startswith(_JOINT)
+        )
+        return [question for question in entries if isinstance(question, JointQuestion)]
 
     # --- people, by words alone -------------------------------------------------------------
 
@@ -450,7 +494,7 @@ class Center:
             raise RefusedQuestion(Reason.BUDGET, limit=most)
 
     def _count(self, released: Release) -> None:
-        """Count an answer that refuses something."""
+        """Count an answer that refuses something, or hints at the people of earlier ones."""
         today, (day, refused) = _today(), self._refused
         before = refused if day == today else 0
         self._refused = (today, before + _refuses(released.payload))
@@ -466,15 +510,19 @@ class Center:
 
 
 def _refuses(payload: bytes) -> bool:
-    """Whether an answer refuses anything, be it one group, for a reason that may tell something.
+    """Whether an answer says more than its numbers do: a refusal, be it of one group, or a hint.
 
-    A protocol is one answer, however many of its parts are refused.
+    What counts is a reason that may tell something, that people are those of an earlier set, or
+    that others are shut out. A protocol is one answer, however many of its parts are refused.
     """
     answer = decode_answer(payload)
-    refusals = [*answer.refusals]
+    answers = [answer]
     if isinstance(answer.aggregate, ProtocolAnswer):
-        refusals += [no for part in answer.aggregate.parts for no in part.answer.refusals]
-    return any(refusal.reason not in _UNCOUNTED for refusal in refusals)
+        answers += [part.answer for part in answer.aggregate.parts]
+    return any(
+        one.nearest or one.shuts_out or any(no.reason not in _UNCOUNTED for no in one.refusals)
+        for one in answers
+    )
 
 
 def _is_part(question: str) -> bool:

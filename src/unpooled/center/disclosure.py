@@ -22,8 +22,8 @@ Three remarks make it complete.
 
 *What follows.* A part that is a combination of earlier ones tells nothing new and needs no witness.
 The sums of a part in which all share one value follow from its count. Where some parts
-together follow, the coefficient of one of them may be taken from all: so these parts
-need to be tied to each other only.
+together follow, the coefficient of one of them may be taken from all of these: so parts that are
+tied to each other and follow together need not be tied to the outside.
 
 *Several numbers.* A part that tells m numbers (count, Σx, Σx², ...) has a polynomial P of degree
 m − 1 in the value x for its c, and so have earlier ones; let no part tell more than M numbers. A
@@ -37,10 +37,9 @@ or spare people or pairs that share a value if these are fewer. Now take a step
 on which they differ by more than a number. Among people whom no earlier *sum* tells apart the rest
 of the combination is the same polynomial but for numbers, so it takes away at most one of the two:
 the step has as many witnesses as the part with fewer spare people has. Both are asked for. Where a
-part's count follows from earlier ones, but not its sums, the second is enough. Where all parts tell
-sums, and those of all together follow, the polynomial of one part may be taken from all: so the
-parts need to be tied to each other only. And m numbers need max(K, 2m) witnesses, since m equations
-of few people can be solved.
+part's count follows from earlier ones, but not its sums, the second is enough. Where the sums of
+some parts together follow, the polynomial of one may be taken from all of these, as above. And m
+numbers need max(K, 2m) witnesses, since m equations of few people can be solved.
 
 *Order.* What was told may be put in any order that gives all their witnesses.
 """
@@ -49,6 +48,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -56,10 +56,10 @@ import numpy as np
 from unpooled.maths import big_arrays
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, Places
 
-MOST = 150  # disclosures in a list; bounds time and memory
 _DENSE = 400  # parts that are solved for; with more, nothing is said to follow
 _ROUNDS = 8  # of ties between clusters
 _EXACT = 1e-6  # how close a combination must come to a part, person by person
+_SORTED = 30  # disclosures of which every order is searched; of more only some are tried
 _SEARCH = 10**7  # steps to find an order, or which earlier answer stands against one
 _EVERY = 2**20  # sums, more than anybody tells
 _CROWD = 3  # people who share a value; of fewer it is their own
@@ -99,6 +99,11 @@ class Element(NamedTuple):
     numbers: IntArray
     answer: int  # that told it
 
+    def beside(self, other: "Element") -> "Element":
+        """Both as one; they are of different people."""
+        part = np.where(other.part > 0, other.part + len(self.numbers), self.part)
+        return Element(part, np.append(self.numbers, other.numbers), self.answer)
+
 
 @dataclass(frozen=True)
 class Told:
@@ -137,8 +142,6 @@ class Told:
         if not label.any():
             return self
         new = Element(label, numbers, answer)
-        if len(self.elements) >= MOST:
-            raise TooClose(partial(joint._nearest, label))
         prefixes, fewest = _Prefixes(joint.elements, len(joint.count)), frozenset[int]()
         last = prefixes[len(joint.elements)]
         if not joint._unknown(joint.elements, last, label, numbers).any():
@@ -173,6 +176,23 @@ class Told:
             joint.elements, before, together, np.ones(1, dtype=np.int64)
         ).any()
 
+    def gathered(self, answer: int) -> "Told":
+        """The list with what one answer told in few disclosures: those of different people are one.
+
+        What all parts of a later one say together is left out. The rule judges this as it does an
+        order, so nothing is told that it would not allow.
+        """
+        prefixes = _Prefixes(self.elements, len(self.count))
+        for one, other in pairwise([e for e in self.elements if e.answer == answer]):
+            if np.any((one.part > 0) & (other.part > 0)):
+                continue
+            new = one.beside(other)
+            left = [e for e in self.elements if e is other or not (e is one or _follows(e, new))]
+            with suppress(TooClose):
+                order = [new if e is other else e for e in left]
+                return self._judged(order, prefixes, new).gathered(answer)
+        return self
+
     # --- the rule ---------------------------------------------------------------------------
 
     def _judged(self, order: Sequence[Element], prefixes: "_Prefixes", new: Element) -> "Told":
@@ -196,76 +216,72 @@ class Told:
         """The parts that are new, behind these; raises TooClose where some lack witnesses."""
         label, numbers, _ = element
         most = max([int(numbers.max()), *(int(one.numbers.max()) for one in kept)])
-        loose = self._loose(before, label, numbers, most)
-        if loose:
-            once = np.ones(len(numbers), dtype=np.int64)
+        once, follow = np.ones(len(numbers), dtype=np.int64), frozenset[int]()
+        apart = self._apart(before, label, numbers, most)
+        if apart:
+            loose = frozenset[int]().union(*apart)
             follow = loose - _parts(self._unknown(kept, before, label, once, loose))
             label = _without(label, [part for part in follow if numbers[part - 1] == 1])
-            loose = self._loose(before, label, numbers, most, follow)
-        if loose:
-            loose = self._loose(before, label, numbers, most, follow, kept)
-        if loose:
-            raise TooClose(lacking=loose)
-        loose = self._loose_sums(before, label, numbers, most)
-        if loose:
+            apart = self._apart(before, label, numbers, most, follow, thorough=True)
+        self._check_together(kept, before, label, apart, [1] * len(apart))
+        apart = self._apart_by_sums(before, label, numbers, most)
+        if apart:
+            loose = frozenset[int]().union(*apart)
             label = _without(
                 label, loose - _parts(self._unknown(kept, before, label, numbers, loose))
             )
-            loose = self._loose_sums(before, label, numbers, most)
-        if loose and self._sums_follow_together(kept, before, label, numbers):
-            loose = self._loose_sums(before, label, numbers, most, outside=False)
-        if loose:
-            raise TooClose(lacking=loose)
+            apart = self._apart_by_sums(before, label, numbers, most)
+        most_of = [max(int(numbers[part - 1]) for part in parts) for parts in apart]
+        self._check_together(kept, before, label, apart, most_of)
         return label
 
-    def _sums_follow_together(
-        self, kept: Sequence[Element], before: "_Prefix", label: IntArray, numbers: IntArray
-    ) -> bool:
-        """Whether all parts tell sums, and those of all together follow."""
-        each = numbers[sorted(part - 1 for part in _parts(label))]
-        together = (label > 0).astype(np.int64)
-        return (
-            bool(each.min() > 1)
-            and not self._unknown(kept, before, together, each.max(keepdims=True)).any()
-        )
+    def _check_together(
+        self,
+        kept: Sequence[Element],
+        before: "_Prefix",
+        label: IntArray,
+        apart: Sequence[frozenset[int]],
+        numbers: Sequence[int],
+    ) -> None:
+        """Raise TooClose unless so many numbers of each of these parts put together follow."""
+        together = np.zeros(len(label), dtype=np.int64)
+        for number, parts in enumerate(apart, 1):
+            together[np.isin(label, list(parts))] = number
+        left = _parts(self._unknown(kept, before, together, np.array(numbers, dtype=np.int64)))
+        if left:
+            raise TooClose(lacking=frozenset[int]().union(*(apart[n - 1] for n in left)))
 
-    def _loose(
+    def _apart(
         self,
         before: "_Prefix",
         label: IntArray,
         numbers: IntArray,
         most: int,
         follow: frozenset[int] = frozenset(),
-        kept: Sequence[Element] | None = None,
-    ) -> frozenset[int]:
-        """The parts that counts do not tie to the outside.
-
-        Behind `kept`, parts that are tied to each other do, too, if together they follow.
-        """
+        *,
+        thorough: bool = False,
+    ) -> list[frozenset[int]]:
+        """The parts that counts do not tie to the outside; together those tied to each other."""
         some = np.array(sorted(_parts(label)), dtype=np.int64)
         if not len(some):
-            return frozenset()
+            return []
         size, tie = len(numbers) + 1, _Ties(len(numbers) + 1)
         for part in follow:
             tie.join(part, 0)
         steps = [np.zeros(size, dtype=np.int64), _next(some, size)]
         steps += [np.full(size, base) for base in self._largest(label)]
+        steps.append(self._largest_beside(before, label, size))
         for partner in steps:
             enough = self._pairs(before, label, numbers, most, partner) >= self.k
             for part in some[enough[some]].tolist():
                 tie.join(part, int(partner[part]))
-            loose = tie.loose(some, with_outside=True)
-            if not loose:
+            apart = tie.apart(some)
+            if not apart:
                 break
-        if loose and kept:
+        if apart and thorough:
             self._tie_most_alike(tie, before, label, numbers, most, some)
-            loose = tie.loose(some, with_outside=True)
-        if loose and kept:
-            clusters = tie.clusters(sorted(loose), size)
-            once = np.ones(size, dtype=np.int64)
-            apart = _parts(self._unknown(kept, before, clusters[label], once))
-            loose = frozenset(part for part in loose if clusters[part] in apart)
-        return loose
+            apart = tie.apart(some)
+        return apart
 
     def _tie_most_alike(
         self,
@@ -281,7 +297,7 @@ class Told:
             return
         shared = self._shared(before, label, len(numbers) + 1)
         for _ in range(_ROUNDS):
-            clusters = tie.clusters(some.tolist(), len(numbers) + 1)
+            clusters = tie.clusters(len(numbers) + 1)
             others = np.where(clusters[:, None] == clusters, 0, shared)
             partner = np.where(others.max(axis=1) >= self.k, others.argmax(axis=1), 0)
             linked = some[partner[some] > 0]
@@ -299,16 +315,16 @@ class Told:
         inside = ~before.fresh & (label > 0)
         key, people = _summed(before.run[inside] * size + label[inside], self.count[inside])
         run, part = key // size, key % size
-        found = np.zeros((size, size), dtype=np.int64)
-        for apart in range(1, len(key)):
-            same = run[apart:] == run[:-apart]
+        shared = np.zeros((size, size), dtype=np.int64)
+        for step in range(1, len(key)):
+            same = run[step:] == run[:-step]
             if not same.any():
                 break
-            one, other = part[apart:][same], part[:-apart][same]
-            pairs = np.minimum(people[apart:][same], people[:-apart][same])
-            np.add.at(found, (one, other), pairs)
-            np.add.at(found, (other, one), pairs)
-        return found
+            one, other = part[step:][same], part[:-step][same]
+            pairs = np.minimum(people[step:][same], people[:-step][same])
+            np.add.at(shared, (one, other), pairs)
+            np.add.at(shared, (other, one), pairs)
+        return shared
 
     def _pairs(
         self,
@@ -354,20 +370,14 @@ class Told:
         shared = np.where((both[there] == other) & (crowd > 0), people[there], 0)
         return np.bincount(mine, np.minimum(people, shared), len(key)).astype(np.int64)
 
-    def _loose_sums(
-        self,
-        before: "_Prefix",
-        label: IntArray,
-        numbers: IntArray,
-        most: int,
-        *,
-        outside: bool = True,
-    ) -> frozenset[int]:
-        """The parts with sums that are tied to no part without; or not to most others."""
+    def _apart_by_sums(
+        self, before: "_Prefix", label: IntArray, numbers: IntArray, most: int
+    ) -> list[frozenset[int]]:
+        """The parts with sums that are tied to no part without; together those tied likewise."""
         rich = np.append(False, numbers > 1)
         some = np.array([part for part in sorted(_parts(label)) if rich[part]], dtype=np.int64)
         if not len(some):
-            return frozenset()
+            return []
         size, tie = len(numbers) + 1, _Ties(len(numbers) + 1)
         spare = self._spare(before, label, size, most)
         spare = np.column_stack((spare[:, ~rich].sum(axis=1), spare[:, some]))
@@ -380,7 +390,7 @@ class Told:
         enough = steps.sum(axis=0) >= np.maximum(needed[:-1], needed[1:])
         for place in np.flatnonzero(enough).tolist():
             tie.join(int(some[place]), int(some[place + 1]))
-        return tie.loose(some, with_outside=outside)
+        return tie.apart(some)
 
     def _spare(self, before: "_Prefix", label: IntArray, size: int, most: int) -> IntArray:
         """Who is left in each part without its crowds; a row per run of earlier sums."""
@@ -486,11 +496,9 @@ class Told:
     def _orders(self, new: Element) -> Iterator[list[Element]]:
         """Orders to try first: without sets that follow from the new one; with it late, early."""
         old = list(self.elements)
-        same = [p for p, e in enumerate(old) if np.array_equal(e.part > 0, new.part > 0)]
-        least = int(new.numbers.min())
-        plain = {p for p in same if old[p].part.max() == 1 and old[p].numbers.max() <= least}
-        if plain and (new.part.max() > 1 or new.numbers.max() > 1):
-            left = [e for p, e in enumerate(old) if p not in plain]
+        same = [p for p, e in enumerate(old) if _is_whole(new.part > 0, e.part)]
+        left = [e for e in old if not _follows(e, new)]
+        if len(left) < len(old):
             for place in dict.fromkeys((len(left), 0)):
                 yield [*left[:place], new, *left[place:]]
         for place in dict.fromkeys((len(old), *same, 0)):
@@ -502,7 +510,7 @@ class Told:
         Whatever has its witnesses behind all others may be the last.
         """
         left, tail = [*self.elements, new], list[Element]()
-        if len(left) ** 2 * len(self.count) > _SEARCH:
+        if len(left) > _SORTED or len(left) ** 2 * len(self.count) > _SEARCH:
             raise TooClose
         marks = {id(e): _Marks.of(place, e) for place, e in enumerate(left)}
         while left:
@@ -526,6 +534,16 @@ class Told:
         spare = people - self._crowded(label[inside], inside, 3)
         return list(dict.fromkeys(part[[np.argmax(people), np.argmax(spare)]].tolist()))
 
+    def _largest_beside(self, before: "_Prefix", label: IntArray, size: int) -> IntArray:
+        """For each part the largest one of those that earlier disclosures do not tell from it."""
+        inside = label > 0
+        key, people = _summed(before.run[inside] * size + label[inside], self.count[inside])
+        order = np.argsort(people, kind="stable")  # of several the last one stays
+        run, part = key[order] // size, key[order] % size
+        largest, home = np.zeros(before.runs, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        largest[run], home[part] = part, run
+        return np.where(np.arange(size) > 0, largest[home], 0)
+
     # --- what to say about a refusal --------------------------------------------------------
 
     def _against(self, new: Element) -> int | None:
@@ -547,6 +565,23 @@ class Told:
         return self.elements[int(np.argmin(far))].answer if far else None
 
 
+def _is_whole(people: BoolArray, part: IntArray) -> bool:
+    """Whether people are some of the parts, and these whole."""
+    inside = part[people]
+    return bool(np.all(inside > 0)) and not np.isin(inside, part[~people]).any()
+
+
+def _follows(old: Element, new: Element) -> bool:
+    """Whether each part of one is parts of another, which tell as many numbers, put together."""
+    some, inside = old.part > 0, new.part > 0
+    if np.any(some & ~inside) or np.any(
+        old.numbers[old.part[some] - 1] > new.numbers[new.part[some] - 1]
+    ):
+        return False
+    both = np.unique(new.part[inside] * (len(old.numbers) + 1) + old.part[inside])
+    return len(both) == len(np.unique(new.part[inside]))
+
+
 class _Ties:
     """Which parts are joined by steps; 0 is the outside."""
 
@@ -561,24 +596,16 @@ class _Ties:
             self._root[part] = part = self._root[self._root[part]]
         return part
 
-    def _main(self, some: IntArray, with_outside: bool) -> int:
-        if with_outside:
-            return self._of(0)
-        roots = [self._of(part) for part in some.tolist()]
-        return max(set(roots), key=roots.count)
+    def clusters(self, size: int) -> IntArray:
+        """For each part one of those that it is joined to, the same for all of these."""
+        return np.array([self._of(part) for part in range(size)], dtype=np.int64)
 
-    def clusters(self, some: Sequence[int], size: int) -> IntArray:
-        """For each part the number of its cluster, from 1; 0 for those that are not among some."""
-        number = {root: place for place, root in enumerate({self._of(part) for part in some}, 1)}
-        found = np.zeros(size, dtype=np.int64)
-        for part in some:
-            found[part] = number[self._of(part)]
-        return found
-
-    def loose(self, some: IntArray, *, with_outside: bool) -> frozenset[int]:
-        """The parts that are not joined to the outside, or to most others."""
-        main = self._main(some, with_outside)
-        return frozenset(part for part in some.tolist() if self._of(part) != main)
+    def apart(self, some: IntArray) -> list[frozenset[int]]:
+        """The parts that are not joined to the outside, those joined to each other together."""
+        joined: dict[int, set[int]] = {}
+        for part in some.tolist():
+            joined.setdefault(self._of(part), set()).add(part)
+        return [frozenset(parts) for root, parts in joined.items() if root != self._of(0)]
 
 
 def _next(some: IntArray, size: int) -> IntArray:

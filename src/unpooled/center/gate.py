@@ -13,9 +13,9 @@ they have decided.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ from unpooled.center.data.variables import Codebook, Variable
 from unpooled.center.data.where import columns, parse
 from unpooled.center.ledger import Kind, Ledger
 from unpooled.center.memory import Draft, Memory, answer_digest
-from unpooled.center.people import Cohort
+from unpooled.center.people import Cohort, RefusedQuestion
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     ANSWERS,
@@ -36,6 +36,7 @@ from unpooled.center.questions import (
     CategoryQuestion,
     CohortQuestion,
     Grouping,
+    JointQuestion,
     MomentsQuestion,
     OutcomeQuestion,
     ProtocolAnswer,
@@ -46,15 +47,20 @@ from unpooled.center.questions import (
     Refusal,
     SizesQuestion,
     decode_answer,
+    decode_question,
     encode,
     expand,
 )
+from unpooled.center.questions.joint import LEAST_MEMBERS, is_same_joint
 from unpooled.center.questions.message import asked_about
 from unpooled.center.questions.protocol import Kind as VariableKind
 from unpooled.center.questions.protocol import PartQuestion
+from unpooled.center.sealing import sealed_shares
 from unpooled.center.steward import Steward
 from unpooled.center.words import condition, rows_chosen
 from unpooled.errors import GateError, WhereError
+from unpooled.maths.arrays import IntArray
+from unpooled.maths.joint.shares import KEEPERS
 
 Asking = Question | CohortQuestion | None
 
@@ -115,6 +121,8 @@ class Gate:
     variables: Codebook
     memory: Memory
     steward: Steward | None = None  # None: what the policy allows leaves unasked
+    keepers: Mapping[str, str] = field(default_factory=dict)  # of joint centers: name → public key
+    shared: list[JointQuestion] = field(default_factory=list)  # what its people count in
 
     def release(
         self,
@@ -191,8 +199,8 @@ class Gate:
         if self._approved(question, payload, ticket):
             for part in parts:
                 part_answer = decode_answer(part.payload)
-                known = part.question, part_answer, part.payload, part.draft
-                self._recorded(*known, None, part.against)
+                recorded = part.question, part_answer, part.payload, part.draft
+                self._recorded(*recorded, None, part.against)
             released = self._recorded(question, answer, payload, None, ticket, None)
         else:
             released = self._refused(question, ticket)
@@ -202,11 +210,20 @@ class Gate:
     def release_again(
         self, question: ProtocolQuestion, payload: bytes, ticket: str | None
     ) -> Release:
-        """What a protocol was answered before, once more: it tells nothing new."""
+        """What a protocol was answered before, once more: it tells nothing new.
+
+        The steward may have changed their mind since.
+        """
         same = _bytes(question).decode(), payload.decode()
         if not any((entry.question, entry.answer) == same for entry in self.ledger):
             raise GateError("this did not leave before")
-        return self._recorded(question, decode_answer(payload), payload, None, ticket, None)
+        if self._approved(question, payload, ticket):
+            answer = decode_answer(payload)
+            released = self._recorded(question, answer, payload, None, ticket, None)
+        else:
+            released = self._refused(question, ticket)
+        self._settle(question, payload)
+        return released
 
     def _check_parts(self, question: ProtocolQuestion, parts: Sequence[Judged]) -> None:
         """The parts are the questions of the protocol, each judged beside those before it."""
@@ -238,6 +255,71 @@ class Gate:
         self._judged(refused, question, None)
         return self._recorded(question, refused, encode(refused), None, ticket, None)
 
+    # --- a joint center ---------------------------------------------------------------------
+
+    def check_joint(self, question: JointQuestion, people: int) -> None:
+        """Raise RefusedQuestion where the center's people may not count in this joint center.
+
+        A center tells of its people alone or in a joint center, never both, and in one alone: what
+        one tells, taken from the other, would leave people who may be fewer than K. With other
+        members the same may be asked again: keepers open it once.
+        """
+        members, policy = question.members, self.policy
+        if self.center not in members or len(set(members)) < len(members):
+            raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
+        if question.plan.k < max(policy.k, question.protocol.k or 0):
+            raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
+        if not policy.is_joint(people, question.plan.k):
+            raise RefusedQuestion(Reason.NOT_JOINT)
+        if len(members) < LEAST_MEMBERS:
+            raise RefusedQuestion(Reason.FEW_MEMBERS, limit=LEAST_MEMBERS)
+        named = {keeper.name: keeper.public for keeper in question.keepers}
+        if len(question.keepers) != KEEPERS or dict(self.keepers) != named:
+            raise RefusedQuestion(Reason.OTHER_KEEPERS)
+        if self.spoke_alone():
+            raise RefusedQuestion(Reason.TOLD_ALONE)
+        if not all(is_same_joint(question, earlier) for earlier in self.shared):
+            raise RefusedQuestion(Reason.OTHER_JOINT)
+
+    def spoke_alone(self) -> bool:
+        """Whether anything left that tells of the center's people alone."""
+        about = (CatalogueQuestion, JointQuestion)
+        return any(
+            entry.kind == "release"
+            and not isinstance(decode_question(entry.question.encode()), about)
+            for entry in self.ledger
+        )
+
+    def release_shares(
+        self,
+        question: JointQuestion,
+        numbers: IntArray,
+        people: int,
+        secret: bytes,
+        ticket: str | None = None,
+    ) -> Release:
+        """Split a center's numbers and seal each share to its keeper: so they leave, or not at all.
+
+        The same numbers are split and sealed alike, so that a steward decides on what leaves.
+        """
+        self.check_joint(question, people)
+        plan = question.plan
+        if len(numbers) != question.length(self.center) or numbers.min(initial=0) < 0:
+            raise GateError("what is shared must be the counts that the plan names")
+        if int(numbers[: plan.blocks].sum()) != people:
+            raise GateError("everybody must be counted once")
+        answer = Answer(
+            k=self.policy.k, aggregate=sealed_shares(question, self.center, numbers, secret)
+        )
+        payload = encode(answer)
+        if self._approved(question, payload, ticket):
+            released = self._recorded(question, answer, payload, None, ticket, None)
+            self.shared.append(question)
+        else:
+            released = self._refused(question, ticket)
+        self._settle(question, payload)
+        return released
+
     def repeat(self, question: Asking, ticket: str | None) -> Release | None:
         """The release that a question with this ticket had before; it is not recorded again."""
         entry = None if ticket is None else self.ledger.find(_bytes(question), ticket)
@@ -249,6 +331,8 @@ class Gate:
             raise GateError("the K that is told must be the K that is in force")
         self._judge_refusals(answer, question, None if asked is None else asked.cohort)
         aggregate: Any = answer.aggregate
+        if self.shared and not isinstance(aggregate, Catalogue | None):
+            raise GateError("who counts in a joint center must not be told of alone")
         if aggregate is None:
             if answer.nearest:
                 raise GateError("a group that was not asked for must not be named")
@@ -277,6 +361,8 @@ class Gate:
             names |= set(cohort.blocks)
         needed = question.needs(k) if isinstance(question, CohortQuestion) else k
         limits = {None, k, needed, self.policy.refusals_a_day}
+        if isinstance(question, JointQuestion):
+            limits.add(LEAST_MEMBERS)
         for refusal in answer.refusals:
             if refusal.name is not None and refusal.name not in names:
                 raise GateError("a refusal may name only what the question named")
@@ -353,6 +439,8 @@ def _about(question: Asking) -> str | None:
     """What the memory calls a question about people."""
     if isinstance(question, ProtocolQuestion):
         return f"protocol {question.protocol.title}"
+    if isinstance(question, JointQuestion):
+        return f"a joint center for {question.protocol.title}"
     if isinstance(question, CohortQuestion):
         return f"{raw_name(question)} of {asked_about(question)}"
     return None
@@ -369,6 +457,10 @@ def _bytes(question: Asking) -> bytes:
 
 def _names(question: Asking) -> set[str]:
     """Every name that the question itself uses; a refusal may repeat no other."""
+    if isinstance(question, JointQuestion):
+        groupings = question.plan.groupings
+        used = {part.variable for part in question.plan.parts}
+        return used | {name for g in groupings for name in (g.name, g.column)}
     if not isinstance(question, CohortQuestion):
         return set()
     grouped_by = {grouping.name for grouping in question.blocks or ()}

@@ -197,6 +197,12 @@ class Draft:
             return draft
         return replace(draft, sets=(*draft.sets, chosen))
 
+    def gathered(self, answer: int) -> "Draft":
+        """The same in fewer disclosures, once an answer is whole."""
+        words = self.words.gathered(answer)
+        lists = {v: one.gathered(answer) for v, one in self.variables.items()}
+        return replace(self, words=words, variables=lists)
+
     def choose_blocks(self, name: str, blocks: Mapping[str, BoolArray], answer: int) -> "Draft":
         """The draft with sets that words chose together, each person being in one; or TooClose."""
         sets = tuple(
@@ -373,7 +379,7 @@ class Memory:
         if against is not None:
             self.against[number] = against
         if draft is not None:
-            self.state = draft.recorded_now().at(self.state.words.k)
+            self.state = draft.gathered(number).recorded_now().at(self.state.words.k)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -539,7 +545,7 @@ def _again(before: Draft, line: Line) -> Draft:
         draft = draft.tell(again, line.number, _no_values, judged=False)
     sets = tuple(ToldSet(s.key, frozenset(s.words), _bytes(s.people), s.nearest) for s in line.sets)
     rows = {**draft.rows, **{v: frozenset(w) for v, w in line.rows.items()}}
-    return replace(draft, sets=(*draft.sets, *sets), rows=rows, new=(), new_crowds={})
+    return replace(draft, sets=(*draft.sets, *sets), rows=rows).gathered(line.number).recorded_now()
 
 
 def _narrow(part: Places) -> bytes:

@@ -320,6 +320,10 @@ class Cohort:
             self._values = self._with_draws()
         return self._values
 
+    def known_values(self) -> FloatArray:
+        """Each person's own value, NaN for those without one; of a category the level's number."""
+        return self._own_values()
+
     def cells(self, group: str, edges: tuple[float, ...]) -> Places:
         """In which cell (edges[b−1], edges[b]], from 0, the value of each who counts lies.
 

@@ -14,6 +14,7 @@ from unpooled.errors import InputError
 SMALLEST_K = 3  # no disclosure threshold in use anywhere is lower
 
 PerPerson = Literal["mean", "first", "max"]
+Joint = Literal["no", "small", "all"]
 AdHoc = Literal["none", "groupings", "free"]
 
 
@@ -46,8 +47,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         The columns that people may be grouped by and selected on, each with the cut points of a
         number, or none. None: none is declared, so that single questions are about everybody.
     refusals_a_day
-        After so many answers of a day that refused something, be it one group, nothing is answered
-        until the next, in UTC; None: no end.
+        After so many answers of a day that refused something, be it one group, or that were near to
+        an earlier one or shut later ones out, nothing is answered until the next, in UTC; None: no
+        end.
+    joint
+        Whose people count in a joint center, by secret shares, where a protocol is asked with one:
+        nobody's ("no"), those of a center that is too small to tell blocks alone ("small": fewer
+        than 2K people), or everybody's ("all"). They are then not told of alone any more.
     paper_iteration
         Whether moments of the Yeo-Johnson transform at several λ may be told, for the paper's own
         method. Of whole numbers they can be decoded to every person's value.
@@ -72,6 +78,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     ad_hoc: AdHoc = "groupings"
     groupings: dict[str, tuple[float, ...]] | None = None
     refusals_a_day: int | None = None
+    joint: Joint = "small"
     paper_iteration: bool = False
 
     def __post_init__(self) -> None:
@@ -101,6 +108,16 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         if name == self.person:
             return False
         return self.variables is None or name in self.variables
+
+    def is_joint(self, people: int, k: int) -> bool:
+        """Whether so many people count in a joint center.
+
+        Examples
+        --------
+        >>> Policy().is_joint(19, 10), Policy().is_joint(20, 10)
+        (True, False)
+        """
+        return self.joint == "all" or (self.joint == "small" and people < 2 * k)
 
     def grouped_by(self) -> dict[str, tuple[float, ...] | None]:
         """The declared groupings: column → the cut points of a number, None for whole levels."""

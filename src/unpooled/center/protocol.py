@@ -117,14 +117,15 @@ class ProtocolRun:
         if self.rows.size < self._policy.k:  # before anything is looked at
             raise RefusedQuestion(Reason.TOO_SMALL, limit=self._policy.k)
         blocks = self._blocks(question.blocks or (), draft)
-        self._check_columns(question)
-        rows = self._without(question.variable, question.missing)
+        self.check_columns(question)
+        rows = self.without(question.variable, question.missing)
         return Cohort(rows, question, self._declared(question), None, blocks)
 
     def _declared(self, question: CohortQuestion) -> Variable:
         return self.variables.get(question.variable, Variable())
 
-    def _check_columns(self, question: CohortQuestion) -> None:
+    def check_columns(self, question: CohortQuestion) -> None:
+        """Refuse columns that the center lacks or does not allow, and several rows of a person."""
         used = [question.variable]
         if isinstance(question, OutcomeQuestion):
             used.append(question.event)
@@ -194,16 +195,16 @@ class ProtocolRun:
                 self._families[name] = RefusedQuestion(Reason.WOULD_ISOLATE, limit=self._policy.k)
             except RefusedQuestion as refused:
                 self._families[name] = refused
-        found = self._families[name]
-        if isinstance(found, RefusedQuestion):
-            raise found
-        return found
+        blocks = self._families[name]
+        if isinstance(blocks, RefusedQuestion):
+            raise blocks
+        return blocks
 
     def _family(self, groupings: tuple[Grouping, ...], draft: Draft) -> Blocks:
         """Blocks as they were told before, or else as fine as the rule allows."""
         for grouping in groupings:
-            self._check_grouping(grouping)
-        levels = [self._levels(grouping) for grouping in groupings]
+            self.check_grouping(grouping)
+        levels = [self.levels(grouping) for grouping in groupings]
         name, closest = blocks_name(groupings), TooClose()
         for blocks in self._ways(groupings, levels):
             try:
@@ -236,7 +237,7 @@ class ProtocolRun:
             return None
         return {label: _members(label, levels, self.rows.size) for label in labels}
 
-    def _check_grouping(self, grouping: Grouping) -> None:
+    def check_grouping(self, grouping: Grouping) -> None:
         """Whether people may be grouped so here, as far as columns and policy say."""
         rows, policy, column = self.rows, self._policy, grouping.column
         self._check_column(column)
@@ -257,28 +258,28 @@ class ProtocolRun:
             if rows.source.repeats(policy.person, label):
                 raise RefusedQuestion(Reason.REPEATED_PERSON, grouping.name)
 
-    def _levels(self, grouping: Grouping) -> Levels:
+    def levels(self, grouping: Grouping) -> Levels:
         """The level of each person; who has none of those that are named has "other"."""
-        found = column_levels(
-            self._without(grouping.column, grouping.missing),
+        columns = column_levels(
+            self.without(grouping.column, grouping.missing),
             grouping.column,
             grouping.levels,
             grouping.cuts,
             grouping.labels,
             completed=True,
         )
-        if len(found.names) > MOST_LEVELS:
+        if len(columns.names) > MOST_LEVELS:
             raise RefusedQuestion(Reason.TOO_MANY_LEVELS, grouping.name)
-        names = list(dict.fromkeys((*found.names_and_other, MISSING_LEVEL)))
+        names = list(dict.fromkeys((*columns.names_and_other, MISSING_LEVEL)))
         lacking = names.index(MISSING_LEVEL)
-        codes = np.where(np.isnan(found.code), lacking, found.code).astype(np.int32)
-        empty = dict(zip(found.names_and_other, found.empty, strict=False))
+        codes = np.where(np.isnan(columns.code), lacking, columns.code).astype(np.int32)
+        empty = dict(zip(columns.names_and_other, columns.empty, strict=False))
         empty.setdefault(MISSING_LEVEL, self._policy.zero_cells)
         return Levels(grouping, tuple(names), codes, tuple(empty[name] for name in names))
 
     # --- columns ----------------------------------------------------------------------------
 
-    def _without(self, column: str, codes: tuple[Code, ...]) -> Rows:
+    def without(self, column: str, codes: tuple[Code, ...]) -> Rows:
         """The rows with these values of a column missing."""
         if not codes or column not in self.rows.source.kinds:
             return self.rows
@@ -296,7 +297,7 @@ class ProtocolRun:
         if self.rows.size < self._policy.k:
             return {}
         return {
-            name: variable_kind(self._without(name, variable.missing), name)
+            name: variable_kind(self.without(name, variable.missing), name)
             for name, variable in self.protocol.variables.items()
             if variable.kind is None
             and variable.levels is None

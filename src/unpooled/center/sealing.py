@@ -10,9 +10,12 @@ References
 .. [1] Barnes, Bhargavan, Lipp, Wood (2022). Hybrid public key encryption. RFC 9180.
 """
 
-from hashlib import blake2b
+from hashlib import blake2b, shake_256
 
+from unpooled.center.questions.joint import JointQuestion, JointShares, encoded
 from unpooled.errors import SealError
+from unpooled.maths.arrays import IntArray
+from unpooled.maths.joint.shares import split, to_bytes
 
 _INFO = b"unpooled sealed 1"
 _CHANNEL = b"unpooled channel 1"
@@ -70,12 +73,18 @@ class SealKey:
         return self._key.exchange(X25519PublicKey.from_public_bytes(other))
 
 
-def seal(public: str, message: bytes, context: bytes) -> bytes:
-    """A message that only the holder of a key can read."""
+def seal(public: str, message: bytes, context: bytes, fresh_private: bytes | None = None) -> bytes:
+    """A message that only the holder of a key can read.
+
+    `fresh_private` may be used for one message only; without it, it is drawn.
+    """
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-    ephemeral = X25519PrivateKey.generate()
+    if fresh_private is None:
+        ephemeral = X25519PrivateKey.generate()
+    else:
+        ephemeral = X25519PrivateKey.from_private_bytes(fresh_private)
     fresh, receiver = ephemeral.public_key().public_bytes_raw(), bytes.fromhex(public)
     agreed = ephemeral.exchange(X25519PublicKey.from_public_bytes(receiver))
     key = _key(agreed, _INFO, fresh, receiver, context)
@@ -88,3 +97,39 @@ def _key(agreed: bytes, *about: bytes) -> bytes:
 
     info = b"".join(len(part).to_bytes(4, "big") + part for part in about)
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(agreed)
+
+
+def sealed_shares(
+    question: JointQuestion, member: str, numbers: IntArray, secret: bytes
+) -> JointShares:
+    """A center's numbers as shares, each sealed to its keeper.
+
+    All that is random about them follows from the center's secret and from what is shared, so that
+    they come out alike again.
+    """
+    about = blake2b(encoded(question), key=secret[:64], person=b"unpooled shares")
+    about.update(numbers.tobytes())
+    stream = _Stream(about.digest())
+    shares = split(numbers, len(question.keepers), stream)
+    return JointShares(
+        sealed=tuple(
+            seal(
+                keeper.public,
+                to_bytes(share),
+                question.context(member, keeper.name),
+                stream(_PUBLIC),
+            )
+            for keeper, share in zip(question.keepers, shares, strict=True)
+        )
+    )
+
+
+class _Stream:
+    """Random bytes that follow from a seed; no two calls give the same."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._seed, self._calls = seed, 0
+
+    def __call__(self, size: int) -> bytes:
+        self._calls += 1
+        return shake_256(self._seed + self._calls.to_bytes(8, "big")).digest(size)

@@ -104,7 +104,7 @@ def _lacking(
     disclosures: Mapping[str, Sequence[Disclosure]], lacking: frozenset[int]
 ) -> dict[str, frozenset[int]]:
     """Which parts of each group lack witnesses, where groups are judged as one disclosure."""
-    found: dict[str, frozenset[int]] = {}
+    of_group: dict[str, frozenset[int]] = {}
     first = 0
     for group, some in disclosures.items():
         if len(some) != 1:
@@ -112,9 +112,9 @@ def _lacking(
         parts = len(some[0].counts)
         these = frozenset(part - first for part in lacking if 0 < part - first <= parts)
         if these:
-            found[group] = these
+            of_group[group] = these
         first += parts
-    return found
+    return of_group
 
 
 def _no_thinner(_said: object, _lacking: frozenset[int]) -> None:

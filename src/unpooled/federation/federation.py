@@ -9,13 +9,15 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
+from unpooled.analyses.ask_protocol import ProtocolReplies, ask_protocol
+from unpooled.analyses.book import Book
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.crosstab import run_crosstab
 from unpooled.analyses.describe import run_describe
 from unpooled.analyses.groups import run_comparison
 from unpooled.analyses.parallel import run_distribution
-from unpooled.analyses.protocol import draft_protocol
+from unpooled.analyses.protocol import ProtocolLike, draft_protocol, read_protocol
 from unpooled.analyses.quantiles import run_quantiles
 from unpooled.analyses.request import Request, check_codebook_name, stop_at_missing
 from unpooled.analyses.specification import (
@@ -32,8 +34,9 @@ from unpooled.analyses.table import run_table
 from unpooled.center.data.sources import open_source
 from unpooled.center.data.variables import Codebook, Variable, check_codebook
 from unpooled.center.policy import PerPerson, Policy
-from unpooled.center.questions import Limits
+from unpooled.center.questions import Limits, Protocol
 from unpooled.errors import InputError
+from unpooled.federation.joint.run import Keepers, ask_with_joint
 from unpooled.federation.local import name_by_file, open_link
 from unpooled.maths.ranks.mann_whitney import Alternative
 from unpooled.results.catalogue import CatalogueResult
@@ -89,7 +92,9 @@ class Federation:
         seed: int | None = None,
         policy: Policy | None = None,
         on_missing: OnMissing = "exclude",
+        keepers: Keepers | None = None,
     ) -> None:
+        self._keepers = keepers
         self._coordinator = Coordinator(link, stop_at_missing if on_missing == "stop" else None)
         self._policy = policy
         self._variables = check_codebook(variables)
@@ -108,6 +113,7 @@ class Federation:
         policy: Policy | None = None,
         ledger: str | Path | None = None,
         seed: int | None = None,
+        joint: bool = False,
     ) -> "Federation":
         """A federation in this process, every center behind its own gate.
 
@@ -116,7 +122,7 @@ class Federation:
         centers
             Frames or paths by name; or paths alone, each center named after its file.
         k
-            Every released number speaks for at least this many people.
+            Every released number describes at least this many people.
         variables
             What is public about variables (see `Variable`).
         person, per_person
@@ -128,11 +134,15 @@ class Federation:
             A folder for each center's ledger and key; in memory without it.
         seed
             Makes the boundaries the same every time, for demonstrations and tests.
+        joint
+            Whether centers that are too small to tell a protocol's blocks alone (by their policy's
+            `joint`) count in a joint center, for protocols.
         """
         data = dict(centers) if isinstance(centers, Mapping) else name_by_file(centers)
         sources = {name: open_source(rows) for name, rows in data.items()}
         chosen = _policy(policy, k, person, per_person)
-        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
+        link = open_link(sources, chosen, variables, ledger, seed, joint=joint)
+        return cls(link, variables, seed, chosen, keepers=link.keepers)
 
     @classmethod
     def split(
@@ -147,6 +157,7 @@ class Federation:
         policy: Policy | None = None,
         ledger: str | Path | None = None,
         seed: int | None = None,
+        joint: bool = False,
     ) -> "Federation":
         """A federation from one frame or file with a column that names the center.
 
@@ -154,7 +165,8 @@ class Federation:
         """
         sources = open_source(data).split(center)
         chosen = _policy(policy, k, person, per_person)
-        return cls(open_link(sources, chosen, variables, ledger, seed), variables, seed, chosen)
+        link = open_link(sources, chosen, variables, ledger, seed, joint=joint)
+        return cls(link, variables, seed, chosen, keepers=link.keepers)
 
     @classmethod
     def connect(
@@ -208,6 +220,28 @@ class Federation:
     def releases(self) -> Releases:
         """All that has left the centers so far."""
         return Releases(tuple(self._coordinator.received))
+
+    @property
+    def codebook(self) -> Codebook:
+        """What is public about the variables, as it was declared."""
+        return dict(self._variables)
+
+    def ask_protocol(
+        self, protocol: ProtocolLike, centers: Sequence[str] | None = None
+    ) -> ProtocolReplies:
+        """What these centers, or all, say to a protocol, part by part."""
+        return self._ask_protocol(self._coordinator.converse(), read_protocol(protocol), centers)
+
+    def _ask_protocol(
+        self,
+        conversation: Conversation,
+        protocol: Protocol,
+        centers: Sequence[str] | None = None,
+    ) -> ProtocolReplies:
+        """What all centers say to a protocol, and the joint center, where there is one."""
+        if self._keepers is None:
+            return ask_protocol(conversation, protocol, centers)
+        return ask_with_joint(conversation, protocol, self._keepers, self._variables, centers)
 
     def catalogue(self) -> CatalogueResult:
         """Which variables there are, of which kind, and at which centers."""
@@ -476,6 +510,32 @@ class Federation:
         asked = OutcomeRequest.of(request, event, event_is, horizon, entry, at or ())
         result = run_survival(conversation, asked, self._declared(time))
         return replace(result, record=self._record(conversation))
+
+    def run(self, protocol: ProtocolLike, *, into: Book | None = None) -> Book:
+        """Ask a study's protocol, in one round; the book answers every analysis of it.
+
+        Parameters
+        ----------
+        protocol
+            A protocol, its file, or its tables as plain values (`read_protocol`).
+        into
+            An earlier book of the same protocol: only the centers that it lacks are asked.
+        """
+        plan = read_protocol(protocol)
+        if into is not None and into.protocol != plan:
+            raise InputError(
+                f"into is the book of another protocol, {into.protocol.title!r}: a protocol that "
+                "was changed is a new one. Hint: run it without into"
+            )
+        centers = self.centers
+        if into is not None:
+            counted = {*into.centers, *into.members}
+            centers = tuple(center for center in centers if center not in counted)
+            if not centers:
+                return into
+        replies = self._ask_protocol(self._coordinator.converse(), plan, centers)
+        book = Book.of(replies)
+        return book if into is None else into.merged_with(book)
 
     def draft_protocol(self, title: str = "A study") -> str:
         """The text of a protocol file to begin with, of what the centers say of their columns."""

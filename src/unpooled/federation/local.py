@@ -10,12 +10,14 @@ from unpooled.center.data.variables import Codebook, check_declared
 from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.errors import InputError
+from unpooled.federation.joint.local import LocalKeepers
 
 
 class LocalLink:
     """Hands a question's bytes to centers and brings the bytes of their releases back."""
 
-    def __init__(self, centers: Sequence[Center]) -> None:
+    def __init__(self, centers: Sequence[Center], keepers: LocalKeepers | None = None) -> None:
+        self.keepers = keepers
         self._centers = {center.name: center for center in centers}
 
     @property
@@ -31,6 +33,8 @@ class LocalLink:
         """Let go of the ledgers' files."""
         for center in self._centers.values():
             center.close()
+        if self.keepers is not None:
+            self.keepers.close()
 
 
 def name_by_file(paths: Iterable[str | Path]) -> dict[str, object]:
@@ -52,6 +56,8 @@ def open_link(
     variables: Codebook | None,
     ledger: str | Path | None,
     seed: int | None,
+    *,
+    joint: bool = False,
 ) -> LocalLink:
     """A link to centers that are made here, one from each source."""
     if not sources:
@@ -62,6 +68,8 @@ def open_link(
     folder = None if ledger is None else Path(ledger)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
+    keepers = LocalKeepers(seed, folder) if joint else None
+    publics = {} if keepers is None else {k.name: k.public for k in keepers.keepers}
     centers = []
     for name, source in sources.items():
         file = None if folder is None else folder / f"{quote(name, safe=' ')}.ledger"
@@ -69,5 +77,5 @@ def open_link(
             key = CenterKey.load_or_create(file.with_suffix(".key"))
         else:
             key = CenterKey.generate() if seed is None else CenterKey.from_seed(seed, name)
-        centers.append(Center(name, source, policy, key, variables, file))
-    return LocalLink(centers)
+        centers.append(Center(name, source, policy, key, variables, file, keepers=publics))
+    return LocalLink(centers, keepers)

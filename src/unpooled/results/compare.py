@@ -1,7 +1,8 @@
 """A comparison of two groups or more, as the analyst holds it."""
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,7 @@ class Paradox:
 
 RECOMMENDED = "weighted"
 NO_TABLE = "There is no table, so no distributions and no quantiles; method='all' asks for one."
+_FEW_REFUSED = 4  # centers without an estimate that have a row of their own in a picture
 _SURE = 0.05  # p below which an answer says that groups differ
 _DISAGREE = 0.05  # p of heterogeneity below which centers are said to disagree
 _LOG10 = math.log(10)
@@ -442,7 +444,10 @@ class CompareResult(Result):
         overall = {} if self.effect is None else {name: self.effect}
         if self.random is not None:
             overall["random effects"] = self.random.mean
-        return forest(rows, f"{self.pairs[0].label}, {label}", overall)
+        x, y = self.groups
+        sides = f"higher in {x}", f"higher in {y}"
+        without = without_estimate(self.refusals, [name for name, *_ in rows])
+        return forest(rows, f"{self.pairs[0].label}, {label}", overall, sides, without)
 
     def sections(self) -> list[Section]:
         """The comparison and, where there are tables, what they show."""
@@ -612,6 +617,24 @@ class CompareResult(Result):
         row = {"variable": self.variable, "x": pair.groups[0], "y": pair.groups[1]}
         row |= {name: plain[name] for name in ("method", "statistic", "p_value", "p_holm")}
         return {**row, **_effect_record(pair.effect), "centers": plain["centers"]}
+
+
+def without_estimate(
+    refusals: Sequence[CenterRefusal], answered: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Centers that have no row of their own, and why; many of one reason in one row.
+
+    Examples
+    --------
+    >>> small = [CenterRefusal(c, "F", "too-small", "fewer than 10 people") for c in "ABCDE"]
+    >>> without_estimate(small[:1], "B"), without_estimate(small, "")
+    ([('A', 'too-small')], [('5 centers', 'too-small')])
+    """
+    reasons = {r.center: r.reason for r in refusals if r.center not in answered}
+    if len(reasons) <= _FEW_REFUSED:
+        return list(reasons.items())
+    counted = Counter(reasons.values())
+    return [(count(n, "center"), reason) for reason, n in counted.items()]
 
 
 def test_dict(test: TestResult) -> dict[str, Any]:

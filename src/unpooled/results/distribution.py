@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 24  # lines of centers in one chart
 LEVEL = 0.05
+_MASS = 0.03  # of a group's people at one value: it is drawn as a bar of its own
+_MOSTLY = 0.5  # of a group's people at shared values: there is no density to draw
 _HIGHEST = 1.5  # times the highest bar: a curve is drawn up to there
 NORMAL = 1.96  # standard errors on either side of 95 %
 
@@ -39,6 +41,18 @@ class GroupDistribution:
     distribution: Distribution
     edges: FloatArray
     few: tuple[bool, bool]
+
+    def shared_values(self) -> dict[float, float]:
+        """The declared or found common values that many people share, and the share of people."""
+        smooth, lattice = self.distribution, self.distribution.lattice
+        half = 0.51 * (lattice.resolution or 1e-6 * lattice.step)
+        shares = {}
+        for value in lattice.atoms:
+            at = np.array([value - 3 * half, value - half, value + half, value + 3 * half])
+            below, inside, above = np.diff(smooth.cdf(at)).tolist()
+            if inside >= _MASS and inside > 2 * max(below, above):
+                shares[value] = inside
+        return shares
 
     def drawing(self) -> Drawing:
         """The distribution function and the density with their bands."""
@@ -106,17 +120,21 @@ class DistributionResult(TableResult):
         return {**TableResult.to_dict(self), **smooth}
 
     def chart(self) -> "altair.TopLevelMixin":
-        """The histogram and, over it, each group's density with its band."""
+        """Each group's density with its band; a histogram where most people share a few values."""
         import altair
 
-        from unpooled.results.report.charts import density
+        from unpooled.results.report.charts import density, masses
 
-        bars: Any = TableResult.chart(self)
+        shared = {one.group: one.shared_values() for one in self.distributions}
+        if any(sum(shares.values()) > _MOSTLY for shares in shared.values()):
+            return TableResult.chart(self)
         shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1e-300)
         most = _HIGHEST * float((shares / np.diff(self.edges)).max())  # 0 where a bin is open
         label = self.record.label(self.variable)
-        curves: Any = density(self._drawings(), label, self.by, most or math.inf)
-        return altair.layer(bars, curves)
+        drawings = [(group, drawn.without(shared[group])) for group, drawn in self._drawings()]
+        curves: Any = density(drawings, label, self.by, most or math.inf)
+        rows = [(group, v, share) for group, some in shared.items() for v, share in some.items()]
+        return altair.layer(curves, *masses(rows, self.groups, self.by)) if rows else curves
 
     def cdf_chart(self) -> "altair.TopLevelMixin":
         """Each group's distribution function with its band."""
@@ -200,7 +218,10 @@ class DistributionResult(TableResult):
     def sections(self) -> list[Section]:
         """The distribution and, where they can be told apart, each center's own."""
         figures = [
-            Figure(self.chart(), "The smooth density with its 95 % band, and the histogram."),
+            Figure(
+                self.chart(),
+                "The smooth density with its 95 % band; a bar is a value that many people share.",
+            ),
             Figure(self.cdf_chart(), "The share of people at or below a value, with 95 % bands."),
         ]
         parts: list[Part] = [self.grid(), Remarks.notes(self._biased())]

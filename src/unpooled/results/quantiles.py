@@ -110,7 +110,13 @@ class QuantilesResult(Result):
         from unpooled.results.report.charts import boxes
 
         label = self.record.label(self.variable)
-        return boxes([(q.group, q.p, q.estimate) for q in self.quantiles], label, self.by)
+        medians = {
+            q.group: (q.low, q.high)
+            for q in self.quantiles
+            if q.p == 0.5 and q.low is not None and q.high is not None
+        }
+        boxed = [(q.group, q.p, q.estimate) for q in self.quantiles]
+        return boxes(boxed, label, self.by, medians)
 
     @property
     def answer(self) -> str:
@@ -129,7 +135,10 @@ class QuantilesResult(Result):
     def picture(self) -> Figure | None:
         """The box plot."""
         levels = sorted({quantile.p for quantile in self.quantiles})
-        caption = f"Whiskers from the {100 * levels[0]:g} % to the {100 * levels[-1]:g} % quantile."
+        caption = (
+            f"Whiskers from the {100 * levels[0]:g} % to the {100 * levels[-1]:g} % quantile; "
+            "black: the median's 95 % interval."
+        )
         return Figure(self.chart(), caption)
 
     def sections(self) -> list[Section]:

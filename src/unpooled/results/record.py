@@ -1,6 +1,7 @@
 """How a result came about: who was asked, who answered (`Reach`), under which K, and what left."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from unpooled.center.data.variables import Codebook
@@ -8,7 +9,7 @@ from unpooled.center.policy import Policy
 from unpooled.center.questions import EVERYBODY, decode_answer
 from unpooled.errors import MessageError
 from unpooled.results.refusals import CenterRefusal
-from unpooled.results.releases import Releases
+from unpooled.results.releases import Releases, shut_out
 from unpooled.results.report.text import count, people_text
 
 
@@ -39,6 +40,59 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
+class Ungrouped:
+    """People who belong to no group of an analysis: they have another level of it, or none."""
+
+    center: str
+    people: int
+    groupings: tuple[str, ...]
+
+    @property
+    def note(self) -> str:
+        """What a result says of it."""
+        return (
+            f"{self.center}: {people_text(self.people)} with another level of "
+            f"{' or '.join(self.groupings)}, or without one, left out"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FewCells:
+    """People of a book whose tables have so few cells that they were completed."""
+
+    center: str
+    people: int
+
+    @property
+    def note(self) -> str:
+        """What a result says of it."""
+        return (
+            f"{self.center}: {people_text(self.people)} in blocks of one or two cells, placed by "
+            "their mean and SD and the distribution of everybody"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """People of a book whose mean or SD was withheld and is estimated."""
+
+    center: str
+    people: int
+
+    @property
+    def note(self) -> str:
+        """What a result says of it."""
+        return (
+            f"{self.center}: the mean or SD of {people_text(self.people)} was withheld, since one "
+            "person or few values decide it, and is estimated from their cells"
+        )
+
+
+Note = Merged | Ungrouped | FewCells | Estimated
+"""What a result from a book says of its people."""
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """The circumstances of a result."""
 
@@ -48,7 +102,7 @@ class Record:
     seed: int | None = None
     policy: Policy | None = None  # of centers in this process; others tell only their K
     nearest: tuple[Nearest, ...] = ()  # whom a condition leaves out, and who are counted
-    merged: tuple[Merged, ...] = ()  # of a book: whom an analysis leaves out
+    merged: tuple[Note, ...] = ()  # of a book: whom an analysis leaves out
     without: tuple[str, ...] = ()  # of a book: centers that have not answered
 
     @property
@@ -64,7 +118,10 @@ class Record:
 
     @property
     def notes(self) -> list[str]:
-        """Where people differ by too few from others to be answered apart, a line a center.
+        """What goes on beside the numbers, a line a center.
+
+        People who differ by too few from others to be answered apart, people who are left out,
+        and what can no more be asked.
 
         Examples
         --------
@@ -76,12 +133,25 @@ class Record:
             groups.setdefault((near.center, near.k), []).append(near.group)
         notes = [merged.note for merged in self.merged]
         notes += [f"{center} is not in the book" for center in self.without]
+        notes += [
+            f"{center}: after this, nothing new can be asked of {' and '.join(names)} there"
+            for center, names in self._shut_out().items()
+        ]
         return notes + [
             f"{', '.join([center, *(group for group in named if group != EVERYBODY)])}: the "
             "condition differs from everybody, or from an earlier question, by fewer than "
             f"{k} people; the answer is that without the difference"
             for (center, k), named in groups.items()
         ]
+
+    def _shut_out(self) -> dict[str, list[str]]:
+        """Center → groupings, or everybody, of which it can tell no more after this result."""
+        names: dict[str, list[str]] = {}
+        for release in self.releases:
+            with suppress(MessageError):
+                for name in shut_out(decode_answer(release.payload)):
+                    names.setdefault(release.center, []).append(name)
+        return {center: list(dict.fromkeys(some)) for center, some in names.items()}
 
     def unit(self, value: str) -> str:
         """The unit in brackets, where one is declared, else nothing."""

@@ -14,6 +14,7 @@ from unpooled.center.questions import (
     CatalogueQuestion,
     GroupRanksQuestion,
     JoinQuestion,
+    JointQuestion,
     LatticeQuestion,
     OutcomeQuestion,
     PowersQuestion,
@@ -116,10 +117,14 @@ def question_sentence(question: Question) -> str:
         return "variables"
     if isinstance(question, ProtocolQuestion):
         return f"protocol {question.protocol.title}"
+    if isinstance(question, JointQuestion):
+        return f"shares for {question.protocol.title}, of {len(question.members)} centers"
     name = str(question.__struct_config__.tag)
     by = f" by {question.by}" if question.by is not None else ""
     if question.blocks:
         by = f" by {' x '.join(grouping.name for grouping in question.blocks)}"
+    if question.cuts is not None:
+        by += f" cut at {', '.join(f'{cut:g}' for cut in question.cuts)}"
     groups = f" ({', '.join(question.groups)})" if question.groups is not None else ""
     where = f" where {question.where}" if question.where is not None else ""
     return f"{name} of {question.variable}{by}{groups}{where}{_details(question)}"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from unpooled.results.data_frame import data_frame
 from unpooled.results.record import Record
 from unpooled.results.refusals import CenterRefusal, refusal_remark
-from unpooled.results.report.page import Figure, Section
-from unpooled.results.report.parts import Part, Remarks, Sentences, parts_html, parts_text
-from unpooled.results.reporting import write_report
+from unpooled.results.report.page import Figure, Section, svg
+from unpooled.results.report.parts import Answer, Part, Remarks, Sentences, parts_html, parts_text
+from unpooled.results.reporting import Chapter, write_report
 
 if TYPE_CHECKING:
     import altair
@@ -73,8 +73,12 @@ class Result(ABC):
         return data_frame(self.records())
 
     def report(self, path: str | Path) -> Path:
-        """Write a report to one HTML file; it has what was asked for."""
-        return write_report(path, self.title, self.sections(), self.record, self.refusals)
+        """Write a report to one file, .html or .docx; it has what was asked for."""
+        return write_report(path, self.title, [self.chapter()])
+
+    def chapter(self) -> Chapter:
+        """What a report says of it."""
+        return Chapter(self.title, self.answer, self.sections(), self.record, self.refusals)
 
     def all_parts(self) -> list[Part]:
         """What the result shows: its parts, notes, and what was refused."""
@@ -95,7 +99,10 @@ class Result(ABC):
         return parts_text(self.title, self.all_parts(), most=_AT_PROMPT)
 
     def _repr_html_(self) -> str:
-        return f"<h3>{escape(self.title)}</h3>{parts_html(self.all_parts())}"
+        picture = self.picture()
+        drawn = "" if picture is None else svg(picture.chart)
+        answer = parts_html([Answer(self.answer)])
+        return f"<h3>{escape(self.title)}</h3>{answer}{drawn}{parts_html(self.all_parts())}"
 
 
 def subject(variable: str, by: str | None, where: str | None) -> str:

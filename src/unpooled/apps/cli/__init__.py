@@ -20,8 +20,8 @@ from unpooled.errors import InputError, UnpooledError
 
 app = typer.Typer(
     name="unpooled",
-    help="Statistics across hospitals without pooling the data: no number leaves a center that "
-    "speaks for fewer than K people.",
+    help="Statistics across hospitals without pooling the data: every number that "
+    "leaves a hospital describes at least K of its patients.",
     no_args_is_help=True,
     rich_markup_mode=None,  # its help page costs more than all else that --help loads
     pretty_exceptions_enable=False,

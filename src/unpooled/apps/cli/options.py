@@ -124,7 +124,7 @@ CENTERS = (
 def outputs(analysis: Analysis) -> tuple[Parameter, ...]:
     """What is printed and written; files are looked at before anybody is asked."""
     chart = f"Write {analysis.chart} (.svg, .png)."
-    report = "Write a report to one HTML file that needs no network."
+    report = "Write a report to one file, .html or .docx, that needs no network."
     return (
         _optional("chart", Path, chart, callback=_checked(check_chart_file)),
         _optional(

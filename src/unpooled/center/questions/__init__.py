@@ -30,6 +30,7 @@ from unpooled.center.questions.chain import (
     JoinQuestion,
     TableQuestion,
 )
+from unpooled.center.questions.joint import JointQuestion, JointShares, Keeper
 from unpooled.center.questions.lattice import CellTable, GroupTable, LatticeQuestion, LatticeTables
 from unpooled.center.questions.message import (
     EVERYBODY,
@@ -110,6 +111,9 @@ __all__ = [
     "GroupTable",
     "Grouping",
     "JoinQuestion",
+    "JointQuestion",
+    "JointShares",
+    "Keeper",
     "LatticeQuestion",
     "LatticeTables",
     "LevelCount",

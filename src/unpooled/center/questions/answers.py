@@ -9,6 +9,7 @@ import msgspec
 from unpooled.center.questions.catalogue import Catalogue, CatalogueQuestion
 from unpooled.center.questions.category import Categories, CategoryQuestion
 from unpooled.center.questions.chain import CenterJoin, CenterTable, JoinQuestion, TableQuestion
+from unpooled.center.questions.joint import JointQuestion, JointShares
 from unpooled.center.questions.lattice import LatticeQuestion, LatticeTables
 from unpooled.center.questions.message import Aggregate, Message
 from unpooled.center.questions.moments import FollowUpQuestion, Moments, MomentsQuestion
@@ -33,7 +34,7 @@ AboutPeople = (
     | PowersQuestion
     | CategoryQuestion
 )
-Question = CatalogueQuestion | ProtocolQuestion | AboutPeople
+Question = CatalogueQuestion | ProtocolQuestion | JointQuestion | AboutPeople
 
 ANSWERS: dict[type[Message], type[Aggregate]] = {
     SizesQuestion: Sizes,
@@ -57,7 +58,7 @@ class ProtocolPart(Message, frozen=True):
     answer: "Answer"
 
     def __post_init__(self) -> None:
-        if isinstance(self.answer.aggregate, Catalogue | ProtocolAnswer):
+        if isinstance(self.answer.aggregate, Catalogue | ProtocolAnswer | JointShares):
             raise MessageError("a part of a protocol must be the answer to one question")
 
 
@@ -76,7 +77,7 @@ class ProtocolAnswer(Message, frozen=True, tag="protocol", tag_field="say"):
         return f"{answered} of {len(self.parts)} parts of a protocol, K = {self.k}"
 
 
-_Said: Any = reduce(or_, dict.fromkeys(ANSWERS.values()), Catalogue | ProtocolAnswer)
+_Said: Any = reduce(or_, dict.fromkeys(ANSWERS.values()), Catalogue | ProtocolAnswer | JointShares)
 
 
 class Answer(Message, frozen=True):

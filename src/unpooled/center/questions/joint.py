@@ -5,6 +5,7 @@ nothing: each is sealed to one of three keepers.
 """
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Annotated
 
 import msgspec
@@ -15,6 +16,7 @@ from unpooled.center.questions.message import OTHER, Code, Grouping, Message
 from unpooled.center.questions.protocol import Protocol
 from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray
+from unpooled.maths.joint.cutting import DRAWERS
 from unpooled.maths.lattice.lattice import Lattice
 
 MOST_POINTS = 1024  # at which a variable is counted: each costs a share, in each block
@@ -40,6 +42,11 @@ class JointPart(Message, frozen=True):
         """How many tables a block has."""
         return 1
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether its tables are cut where somebody draws."""
+        return True
+
 
 class JointScale(JointPart, frozen=True, kw_only=True):
     """Public points of a number; who lies beyond `low` or `high` is counted at the last of them."""
@@ -54,11 +61,6 @@ class JointScale(JointPart, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.low < self.high:
             raise InputError(f"{self.variable}: low must be below high")
-        if self.width > MOST_POINTS:
-            raise InputError(
-                f"{self.variable}: the limits span {self.width} steps of the lattice, more than "
-                f"{MOST_POINTS}. Hint: declare a scale, or limits that are nearer to the values"
-            )
 
     @property
     def declared(self) -> Variable:
@@ -78,10 +80,8 @@ class JointScale(JointPart, frozen=True, kw_only=True):
         lattice = self.lattice
         first = np.ceil((self.low - lattice.origin) / lattice.step)
         last = np.floor((self.high - lattice.origin) / lattice.step)
-        if last - first > 2 * MOST_POINTS:
-            return np.zeros(2 * MOST_POINTS)
-        points = lattice.origin + lattice.step * np.arange(first, last + 1)
-        points = lattice.snap(np.concatenate((points, np.zeros(0))))
+        steps = np.arange(first, min(last, first + MOST_POINTS) + 1)  # more are an error
+        points = lattice.snap(lattice.origin + lattice.step * steps)
         edges = np.unique(np.concatenate((points, lattice.atom_sides.ravel())))
         low = max(self.low, lattice.lower)
         return np.asarray(edges[(edges >= low) & (edges < min(self.high, lattice.upper))])
@@ -100,7 +100,7 @@ class JointOutcome(JointScale, frozen=True, tag="outcome", tag_field="kind", kw_
     """Times to an event, from 0 to the horizon."""
 
     event: str
-    event_is: str | None = None
+    event_is: str
     horizon: float
 
     @property
@@ -121,9 +121,24 @@ class JointCategory(JointPart, frozen=True, tag="category", tag_field="kind", kw
     ordered: bool = False
 
     @property
+    def is_cut(self) -> bool:
+        """Levels are merged, not cut."""
+        return False
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """The levels that people are counted in."""
+        return self.levels if OTHER in self.levels else (*self.levels, OTHER)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the last level are all that were not named."""
+        return OTHER not in self.levels
+
+    @property
     def width(self) -> int:
         """In how many levels people are counted."""
-        return len(self.levels) + 1
+        return len(self.level_names)
 
 
 Part = JointNumber | JointOutcome | JointCategory
@@ -143,6 +158,12 @@ class JointPlan(Message, frozen=True):
                     f"groups: a joint center needs the levels of {grouping.name}. Hint: declare "
                     "levels or cuts in the protocol"
                 )
+        for part in self.parts:
+            if part.width > MOST_POINTS:
+                raise InputError(
+                    f"{part.variable}: there are more than {MOST_POINTS} points or levels to count "
+                    "people at"
+                )
         if self.blocks > MOST_BLOCKS:
             raise InputError(
                 f"groups: there are {self.blocks} combinations of levels, more than {MOST_BLOCKS} "
@@ -155,28 +176,45 @@ class JointPlan(Message, frozen=True):
         return tuple(level_names(grouping) for grouping in self.groupings)
 
     @property
+    def others(self) -> tuple[bool, ...]:
+        """Of which groupings the last level are all that were not named."""
+        return tuple(
+            len(names) > len(grouping.names)
+            for grouping, names in zip(self.groupings, self.names, strict=True)
+        )
+
+    @property
     def blocks(self) -> int:
         """How many combinations of levels there are."""
         return int(np.prod([len(names) for names in self.names], dtype=np.int64))
 
     @property
-    def length(self) -> int:
-        """How many numbers a member shares."""
+    def counted(self) -> int:
+        """How many counts a member shares: by block; then those of each part."""
         return self.blocks + sum(size for _, size in self.sections())
 
+    @property
+    def length(self) -> int:
+        """How many numbers there are in all: after the counts come the draws and coins of tables.
+
+        These are as many as the counts of the part; members who draw nothing do not send them.
+        """
+        return self.counted + sum(size for part, size in self.sections() if part.is_cut)
+
     def sections(self) -> Iterator[tuple[Part, int]]:
-        """The numbers of each part: counts, those who lack a value, and draws and coins of tables.
+        """How many counts each part has: of everybody, then of those who lack a value.
 
         All are by block; of an outcome first those of the events.
         """
         for part in self.parts:
-            each = 2 if isinstance(part, JointCategory) else 4
-            yield part, each * part.tables * self.blocks * part.width
+            yield part, 2 * part.tables * self.blocks * part.width
 
 
 def level_names(grouping: Grouping) -> tuple[str, ...]:
     """The levels that people are counted in; of those that were named, all others are one more."""
-    return grouping.names if grouping.cuts is not None else (*grouping.names, OTHER)
+    if grouping.cuts is not None or OTHER in grouping.names:
+        return grouping.names
+    return (*grouping.names, OTHER)
 
 
 class Keeper(Message, frozen=True):
@@ -194,9 +232,14 @@ class JointQuestion(Message, frozen=True, tag="joint", tag_field="ask"):
     members: tuple[str, ...]
     keepers: tuple[Keeper, ...]
 
+    def length(self, member: str) -> int:
+        """How many numbers a member shares."""
+        draws = self.members.index(member) < DRAWERS
+        return self.plan.length if draws else self.plan.counted
+
     def context(self, member: str, keeper: str) -> bytes:
         """What shares are for: they cannot be moved elsewhere."""
-        return msgspec.json.encode([msgspec.json.encode(self).decode(), member, keeper])
+        return msgspec.json.encode([encoded(self).hex(), member, keeper])
 
 
 class JointShares(Message, frozen=True, tag="joint", tag_field="say"):
@@ -207,3 +250,13 @@ class JointShares(Message, frozen=True, tag="joint", tag_field="say"):
     def sentence(self) -> str:
         """What a steward reads."""
         return f"shares, sealed to {len(self.sealed)} keepers: nobody can read one alone"
+
+
+def encoded(question: JointQuestion) -> bytes:
+    """What names a joint release: 32 bytes."""
+    return sha256(msgspec.json.encode(question)).digest()
+
+
+def is_same_joint(one: JointQuestion, other: JointQuestion) -> bool:
+    """Whether two are the same release but for who is a member: keepers open one of them alone."""
+    return (one.protocol, one.plan, one.keepers) == (other.protocol, other.plan, other.keepers)

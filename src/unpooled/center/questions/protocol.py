@@ -123,6 +123,7 @@ class ProtocolQuestion(Message, frozen=True, tag="protocol", tag_field="ask"):
     """All that a study asks, at once."""
 
     protocol: Protocol
+    joint: bool = False  # whether there is a joint center for those who are too small
 
 
 def expand(protocol: Protocol, kinds: Mapping[str, Kind] | None = None) -> tuple[PartQuestion, ...]:

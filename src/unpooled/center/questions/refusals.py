@@ -36,6 +36,13 @@ class Reason(StrEnum):
     UNREADABLE_QUESTION = "unreadable-question"
     UNREADABLE_ANSWER = "unreadable-answer"
     FAILED = "failed"
+    JOINED = "joined"
+    NOT_JOINT = "not-joint"
+    TOLD_ALONE = "told-alone"
+    OTHER_JOINT = "other-joint"
+    FEW_MEMBERS = "few-members"
+    OTHER_KEEPERS = "other-keepers"
+    SIDE_GROUPING = "side-grouping"
     NOT_CONNECTED = "not-connected"
     NO_ANSWER = "no-answer"
     WAITING_FOR_STEWARD = "waiting-for-steward"
@@ -45,6 +52,7 @@ class Reason(StrEnum):
 MISSING = frozenset(  # the center as a whole is missing, whatever its people and its policy are
     {
         Reason.UNREADABLE_ANSWER,
+        Reason.DATA_CHANGED,
         Reason.FAILED,
         Reason.NOT_CONNECTED,
         Reason.NO_ANSWER,
@@ -77,9 +85,9 @@ RULES: dict[Reason, str] = {
         "times must not be negative; count them from the start of each person's follow-up"
     ),
     Reason.WOULD_ISOLATE: (
-        "together with an earlier answer of this center it would reveal something about fewer than "
-        "{limit} people; ask by a grouping (by=..., with cuts for a number) in place of a "
-        "condition, or for what was answered before"
+        "together with earlier answers of this center it could reveal something about fewer than "
+        "{limit} people; what it answered before it answers again, and a protocol, asked first, "
+        "gets all of its groups"
     ),
     Reason.DATA_CHANGED: (
         "the center's data changed since its ledger began; its steward decides how to go on"
@@ -112,6 +120,23 @@ RULES: dict[Reason, str] = {
     Reason.UNREADABLE_QUESTION: "the question could not be read",
     Reason.UNREADABLE_ANSWER: "the center's answer could not be read",
     Reason.FAILED: "the center could not answer; its own log says why",
+    Reason.JOINED: (
+        "the center's people count in the joint center, so that nothing is told of them alone"
+    ),
+    Reason.NOT_JOINT: "by the center's policy its people do not count in this joint center",
+    Reason.TOLD_ALONE: (
+        "the center told of its people alone before; the joint center beside that could tell on "
+        "the others"
+    ),
+    Reason.OTHER_JOINT: (
+        "the center's people count in another joint release; two of them could tell on few people"
+    ),
+    Reason.FEW_MEMBERS: "a joint center needs at least {limit} members",
+    Reason.OTHER_KEEPERS: "these are not the three keepers that the center knows by their keys",
+    Reason.SIDE_GROUPING: (
+        "a joint center tells of the groupings that are crossed with all others, not of side "
+        "groupings"
+    ),
     Reason.NOT_CONNECTED: "the center is not connected to the coordinator",
     Reason.NO_ANSWER: "the center did not answer within {limit} seconds",
     Reason.WAITING_FOR_STEWARD: (

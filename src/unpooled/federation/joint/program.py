@@ -29,6 +29,7 @@ from unpooled.maths.joint.levels import (
     cells_of_cuts,
     fine_blocks,
     parted,
+    with_levels,
 )
 from unpooled.maths.joint.moments import Steps, Weights, next_step
 from unpooled.maths.joint.shares import PRIME, FieldArray
@@ -87,12 +88,15 @@ async def joint_numbers(secure: Secure, plan: JointPlan, shares: FieldArray) -> 
     if len(shares) != plan.length:
         raise InconsistentError(f"there must be {plan.length} shares, got {len(shares)}")
     program = _Program(secure, plan)
-    sizes, rest = shares[: plan.blocks], shares[plan.blocks :]
+    sizes, rest = shares[: plan.blocks], shares[plan.blocks : plan.counted]
+    draws = shares[plan.counted :]
     if not await program.part_people(sizes):
         return None
     parts = []
     for part, size in plan.sections():
         section, rest = rest[:size], rest[size:]
+        if part.is_cut:
+            section, draws = np.concatenate((section, draws[:size])), draws[size:]
         match part:
             case JointNumber():
                 parts.append(await program.number(part, section))
@@ -141,13 +145,19 @@ class _Program:
         if not (await secure.open(secure.at_least(total, secure.public([least]))))[0]:
             return False
         fine = fine_blocks([len(names) for names in plan.names])
-        self.rows = [np.arange(len(fine))]
-        for at, (grouping, names) in enumerate(zip(plan.groupings, plan.names, strict=True)):
+        used = [len(names) for names in plan.names]
+        extra = [at for at, other in enumerate(plan.others) if other]
+        if extra:
+            sums = [sizes[fine[:, at] == used[at] - 1].sum() % PRIME for at in extra]
+            for at, some in zip(extra, await self._has_some(sums), strict=True):
+                used[at] -= 1 - int(some)
+        self.rows = [with_levels(fine, used)]
+        for at, grouping in enumerate(plan.groupings):
             counts = np.array(
                 [
                     [
                         sizes[rows[fine[rows, at] == level]].sum() % PRIME
-                        for level in range(len(names))
+                        for level in range(used[at])
                     ]
                     for rows in self.rows
                 ],
@@ -158,6 +168,13 @@ class _Program:
         people = np.array([sizes[rows].sum() % PRIME for rows in self.rows], dtype=object)
         self.people = (await secure.open(secure.shared(people))).tolist()
         return True
+
+    async def _has_some(self, sums: Sequence[int]) -> list[int]:
+        """Whether anybody has a level: that nobody does tells of everybody."""
+        secret = self._secure.shared(np.array(sums, dtype=object))
+        bits = self._secure.at_least(secret, self._secure.public([1] * len(sums)))
+        opened = await self._secure.open(bits)
+        return [int(bit) for bit in opened]
 
     async def _join(self, shares: FieldArray, least: int, *, ordered: bool) -> list[list[Joined]]:
         """The rule of `maths.joint.levels`, for a block a row; only the cells are opened."""
@@ -252,6 +269,8 @@ class _Program:
         levels: list[LevelCells] = []
         if present.kept:
             shares = present.counts[:, 0]
+            if part.has_others and not (await self._has_some([shares[:, -1].sum() % PRIME]))[0]:
+                shares = shares[:, :-1]
             joined = await self._join(shares, k, ordered=part.ordered)
             sums = [
                 row[list(cell)].sum()

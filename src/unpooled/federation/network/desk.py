@@ -142,7 +142,7 @@ class Desk:
 
     def _hold(self, content: bytes, name: str) -> None:
         if name not in self._held.values():
-            self._say(f"{name[:12]} waits for the steward: see `unpooled center pending`")
+            self._say(f"{name[:12]} waits for the steward: see `unpooled center desk`")
         if len(self._held) >= _MOST_HELD:
             self._held.clear()  # it only saves calculation
         self._held[content] = name

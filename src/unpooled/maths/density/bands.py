@@ -10,7 +10,7 @@ References
 .. [1] Davison, Hinkley (1997), Bootstrap Methods and their Application, section 2.2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,13 @@ class Drawing:
     density: FloatArray
     density_low: FloatArray
     density_high: FloatArray
+
+    def without(self, values: Collection[float]) -> "Drawing":
+        """The same but for the points beside these values: who shares them is drawn apart."""
+        step = float(self.x[1] - self.x[0]) if len(self.x) > 1 else 0.0
+        near = [np.abs(self.x - value) <= 0.75 * step for value in values]
+        keep = ~np.any(near, axis=0) if near else np.ones(len(self.x), dtype=np.bool_)
+        return Drawing(*(getattr(self, name)[keep] for name in Drawing.__slots__))
 
 
 def draw(distribution: Distribution, points: int = 121, level: float = 0.95) -> Drawing:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpooled.maths.arrays import FloatArray
+from unpooled.maths.arrays import BoolArray, FloatArray
 from unpooled.maths.density.placing import Placed
 from unpooled.maths.lattice.lattice import LatticeTable
 from unpooled.maths.multiplicity import holm
@@ -40,8 +40,8 @@ class Deviation:
 def deviations(centers: Sequence[Sequence[LatticeTable]], placed: Placed) -> list[Deviation | None]:
     """One entry per center, in order; None where there is nobody else, or no boundary.
 
-    `placed` are the people of all tables; each stays within its cell, so at a center's own
-    boundaries its part of them is what it told.
+    `placed` are the people of all tables, in their order; each stays within its cell, so at a
+    table's own boundaries its part of them is what the center told.
 
     Examples
     --------
@@ -56,7 +56,12 @@ def deviations(centers: Sequence[Sequence[LatticeTable]], placed: Placed) -> lis
     [True, True, True]
     """
     everybody = np.concatenate(([0.0], np.cumsum(placed.weights)))
-    deviating = [_deviation(tables, placed.values, everybody) for tables in centers]
+    ends = np.cumsum([len(tables) for tables in centers])
+    deviating = [
+        _deviation(tables, placed, (placed.centers >= end - len(tables)) & (placed.centers < end),
+                   everybody)
+        for tables, end in zip(centers, ends, strict=True)
+    ]  # fmt: skip
     tested = [deviation for deviation in deviating if deviation is not None]
     logs = holm([math.log(max(d.p_value, 1e-300)) for d in tested]) if tested else np.zeros(0)
     adjusted = iter(np.exp(logs).tolist())
@@ -67,18 +72,18 @@ def deviations(centers: Sequence[Sequence[LatticeTable]], placed: Placed) -> lis
 
 
 def _deviation(
-    tables: Sequence[LatticeTable], values: FloatArray, everybody: FloatArray
+    tables: Sequence[LatticeTable], placed: Placed, here: BoolArray, everybody: FloatArray
 ) -> Deviation | None:
     from scipy.special import kolmogorov
 
-    parted = [table for table in tables if len(table.edges)]
-    people = float(sum(table.people for table in parted))
+    edges = np.unique(np.concatenate([table.edges for table in tables]))
+    people = float(sum(table.people for table in tables))
     others = float(everybody[-1]) - people
-    if not parted or others < 0.5:
+    if not len(edges) or others < 0.5:
         return None
-    edges = np.unique(np.concatenate([table.edges for table in parted]))
-    reached_here = np.sum([_reached(table, edges) for table in parted], axis=0)
-    reached = everybody[np.searchsorted(values, edges, "right")]
+    of_center = np.concatenate(([0.0], np.cumsum(placed.weights[here])))
+    reached_here = of_center[np.searchsorted(placed.values[here], edges, "right")]
+    reached = everybody[np.searchsorted(placed.values, edges, "right")]
     below, theirs = reached_here / people, np.clip((reached - reached_here) / others, 0.0, 1.0)
     difference = below - theirs
     worst = int(np.argmax(np.abs(difference)))
@@ -88,9 +93,3 @@ def _deviation(
     size = float(difference[worst])
     p_value = float(kolmogorov(abs(size) / math.sqrt(both)))
     return Deviation(float(edges[worst]), size, size / error, p_value, p_value)
-
-
-def _reached(table: LatticeTable, edges: FloatArray) -> FloatArray:
-    """People at or below each edge; between a table's own edges, as a straight line."""
-    inner = np.cumsum(table.counts)[:-1].astype(np.float64)
-    return np.asarray(np.interp(edges, table.edges, inner))

@@ -71,6 +71,11 @@ def fine_blocks(sizes: Sequence[int]) -> IntArray:
     return np.array(rows, dtype=np.int64).reshape(len(rows), len(sizes))
 
 
+def with_levels(levels: IntArray, used: Sequence[int]) -> IntArray:
+    """The fine blocks that have only the first levels of each grouping."""
+    return np.flatnonzero((levels < np.array(used, dtype=np.int64)).all(axis=1))
+
+
 def parted(
     rows: Sequence[IntArray], cells: Sequence[Sequence[Joined]], levels: IntArray
 ) -> Iterator[IntArray]:
@@ -81,11 +86,17 @@ def parted(
 
 
 def joint_blocks(
-    counts: IntArray, sizes: Sequence[int], ordered: Sequence[bool], least: int
+    counts: IntArray,
+    sizes: Sequence[int],
+    ordered: Sequence[bool],
+    least: int,
+    others: Sequence[bool] | None = None,
 ) -> list[IntArray]:
     """The fine blocks of each block, from the people of each fine block; all have enough.
 
-    This is the rule on pooled rows; `federation.joint.program` follows it on shares.
+    `others` says of which groupings the last level are all that were not named; it is left out
+    where nobody has it. This is the rule on pooled rows; `federation.joint.program` follows it on
+    shares.
 
     Examples
     --------
@@ -94,8 +105,14 @@ def joint_blocks(
     [[0, 1], [2], [3]]
     """
     levels = fine_blocks(sizes)
-    rows = [np.arange(len(levels))]
-    for grouping, size in enumerate(sizes):
+    used = [
+        size - int(other and not counts[levels[:, grouping] == size - 1].any())
+        for grouping, (size, other) in enumerate(
+            zip(sizes, others or [False] * len(sizes), strict=True)
+        )
+    ]
+    rows = [with_levels(levels, used)]
+    for grouping, size in enumerate(used):
         at = levels[:, grouping]
         each = [np.bincount(at[some], counts[some], size).astype(np.int64) for some in rows]
         cells = [join_levels(c.tolist(), least, ordered=ordered[grouping]) for c in each]

@@ -10,7 +10,7 @@ References
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -144,15 +144,50 @@ def reconstruct(blocks: Sequence[Block], lattice: Lattice) -> list[FollowUp]:
     What is expected depends on all blocks of all arms, and so do the draws: blocks that are
     compared belong into one call.
     """
-    events = _placed([b.tables.events for b in blocks], lattice)
-    censored = _placed([b.tables.censored for b in blocks], lattice)
-    either = _placed([b.tables.either for b in blocks], lattice)
+    tells_means = {b.center for b in blocks for t in b.tables.tables if not np.isnan(t.means).all()}
+    read = [
+        _with_crowd(block.tables, lattice) if block.center in tells_means else block.tables
+        for block in blocks
+    ]
+    events = _placed([tables.events for tables in read], lattice)
+    censored = _placed([tables.censored for tables in read], lattice)
+    either = _placed([tables.either for tables in read], lattice)
     people = [
         _people(block, *parts)
         for block, *parts in zip(blocks, events, censored, either, strict=True)
     ]
     statuses = expected_statuses(people, lattice.upper)
     return [_follow_up(arm_people, statuses.get(i)) for i, arm_people in enumerate(people)]
+
+
+def _with_crowd(tables: ArmTables, lattice: Lattice) -> ArmTables:
+    """The tables, with a crowd at the horizon where a center's last cell of censorings has no mean.
+
+    A center that tells means withholds one where all but 1 to K−1 of a cell's people share a value
+    with K others (`cell_moments`). People who are followed up to the end of a study do. The few
+    others are taken to be half as many as they can be.
+    """
+    censored = tuple(_crowd(table, tables.k, lattice) for table in tables.censored)
+    either = tables.either
+    if tables.below != "censored":  # else most of them have the event
+        either = tuple(_crowd(table, tables.k, lattice) for table in either)
+    return replace(tables, censored=censored, either=either)
+
+
+def _crowd(table: LatticeTable, k: int, lattice: Lattice) -> LatticeTable:
+    few, people = k // 2, int(table.counts[-1])
+    side = float(lattice.atom_sides[-1, 0])
+    edge = float(table.edges[-1]) if len(table.edges) else lattice.lower
+    if not math.isnan(table.means[-1]) or edge >= side or not 0 < few < people:
+        return table
+    return replace(
+        table,
+        edges=np.append(table.edges, side),
+        counts=np.append(table.counts[:-1], (few, people - few)),
+        means=np.append(table.means, lattice.upper),
+        sds=np.append(table.sds, 0.0),
+        scale=None,  # between two limits no cell has one
+    )
 
 
 def _people(block: Block, events: Times, censored: Times, either: Times) -> BlockPeople:

@@ -136,13 +136,20 @@ def forest(
     rows: Sequence[tuple[str, int, Interval]],
     title: str,
     overall: Mapping[str, Interval] | None = None,
+    sides: tuple[str, str] | None = None,
+    without: Sequence[tuple[str, str]] = (),
 ) -> "altair.TopLevelMixin":
-    """A forest plot: an interval a row, the size of the point by people, overall ones below."""
+    """A forest plot: per center n, estimate and interval, drawn and in print; overall ones below.
+
+    `sides` says in words what lies left and right of ½; `without` are rows that have no estimate,
+    and why.
+    """
     import altair as alt
 
-    shown = [(name, people, interval, False) for name, people, interval in rows]
     everybody = sum(people for _, people, _ in rows)
+    shown = [(name, people, interval, False) for name, people, interval in rows]
     shown += [(name, everybody, interval, True) for name, interval in (overall or {}).items()]
+    names = [*(name for name, *_ in rows), *(name for name, _ in without), *(overall or {})]
     data = inline(
         [
             {
@@ -151,31 +158,82 @@ def forest(
                 "estimate": interval.estimate,
                 "low": interval.low,
                 "high": interval.high,
-                "overall": overall_row,
+                "overall": of_all,
+                "n": f"{people:,}",
+                "printed": f"{interval.estimate:.2f} ({interval.low:.2f} to {interval.high:.2f})",
             }
-            for name, people, interval, overall_row in shown
+            for name, people, interval, of_all in shown
         ]
     )
     colour = alt.condition("datum.overall", alt.value(COLOURS[1]), alt.value(COLOURS[0]))
-    base = alt.Chart(data).encode(
-        y=alt.Y("center:N", sort=[name for name, *_ in shown], title=None), color=colour
-    )
+    axis = alt.Axis(domain=False, ticks=False, labelPadding=8, labelLimit=220)
+    place = alt.Y("center:N", sort=names, title=None, axis=axis, scale=alt.Scale(domain=names))
+    base = alt.Chart(data).encode(y=place)
     ends = [0.48, 0.52, *(i.low for *_, i, _ in shown), *(i.high for *_, i, _ in shown)]
     domain = [max(0.0, min(ends) - 0.01), min(1.0, max(ends) + 0.01)]
     scale = alt.Scale(domain=domain, zero=False, nice=False)
-    even = alt.Chart(inline([{"even": 0.5}])).mark_rule(strokeDash=[4, 4], color="#555")
-    bars = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title=f"{title}, with 95 % interval", scale=scale),
-        x2="high:Q",
-    )
-    points = base.mark_point(filled=True, opacity=1).encode(
-        x=alt.X("estimate:Q", scale=scale),
-        size=alt.Size("people:Q", scale=alt.Scale(range=[30, 220]), legend=None),
-        shape=alt.condition("datum.overall", alt.value("diamond"), alt.value("square")),
-        tooltip=["center:N", "people:Q", "estimate:Q", "low:Q", "high:Q"],
-    )
-    layers = alt.layer(even.encode(x=alt.X("even:Q", scale=scale)), bars, points)
-    return layers.properties(width=WIDTH, height=22 * len(shown) + 10)
+    x = alt.X("low:Q", title=None, scale=scale, axis=alt.Axis(grid=False, tickCount=7))
+    layers = [
+        alt.Chart(inline([{"even": 0.5}]))
+        .mark_rule(strokeDash=[4, 4], color="#888")
+        .encode(x=alt.X("even:Q", scale=scale)),
+        base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q", color=colour),
+        base.mark_point(filled=True, opacity=1).encode(
+            x=alt.X("estimate:Q", scale=scale),
+            size=alt.Size("people:Q", scale=alt.Scale(range=[30, 220]), legend=None),
+            shape=alt.condition("datum.overall", alt.value("diamond"), alt.value("square")),
+            color=colour,
+            tooltip=["center:N", "people:Q", "estimate:Q", "low:Q", "high:Q"],
+        ),
+        base.mark_text(align="right", fontSize=11).encode(text="n:N", x=alt.value(_AT_N)),
+        base.mark_text(align="right", fontSize=11).encode(
+            text="printed:N", x=alt.value(_AT_INTERVAL)
+        ),
+        *_forest_words(title, sides, scale),
+    ]
+    if without:
+        reasons = [{"center": name, "why": why} for name, why in without]
+        missing = alt.Chart(inline(reasons)).mark_text(align="right", fontSize=11, color="#59636c")
+        layers.append(missing.encode(y=place, text="why:N", x=alt.value(_AT_INTERVAL)))
+    height = 22 * len(names) + 10
+    return alt.layer(*layers).properties(width=_FOREST, height=height)
+
+
+_FOREST, _AT_N, _AT_INTERVAL = 380, 430, 580  # the intervals' width; where the columns end
+
+
+def _forest_words(
+    title: str,
+    sides: tuple[str, str] | None,
+    scale: "altair.Scale",
+) -> "list[altair.Chart]":
+    """What stands above the columns, and below the axis."""
+    import altair as alt
+
+    words: list[tuple[str, Any, float]] = [
+        (title, "left", 0),
+        ("n", "right", _AT_N),
+        ("estimate (95 %)", "right", _AT_INTERVAL),
+    ]
+    marks = [
+        alt.Chart(inline([{"text": text}]))
+        .mark_text(align=align, baseline="bottom", fontSize=11, fontWeight="bold", dy=-6)
+        .encode(text="text:N", x=alt.value(at), y=alt.value(0))
+        for text, align, at in words
+    ]
+    if sides is not None:
+        below: list[tuple[str, Any, int]] = [
+            (f"← {sides[0]}", "right", -6),
+            (f"{sides[1]} →", "left", 6),
+        ]
+        for text, align, dx in below:
+            mark = alt.Chart(inline([{"text": text, "even": 0.5}])).mark_text(
+                align=align, baseline="top", fontSize=11, dx=dx, dy=24
+            )
+            marks.append(
+                mark.encode(text="text:N", x=alt.X("even:Q", scale=scale), y=alt.value("height"))
+            )
+    return marks
 
 
 def cdf(
@@ -207,9 +265,15 @@ def cdf(
 
 
 def boxes(
-    quantiles: Sequence[tuple[str, float, float | None]], value: str, by: str | None
+    quantiles: Sequence[tuple[str, float, float | None]],
+    value: str,
+    by: str | None,
+    medians: Mapping[str, tuple[float, float]] | None = None,
 ) -> "altair.TopLevelMixin":
-    """Box plots from quantiles: box from .25 to .75 where they are there, whiskers to the ends."""
+    """Box plots from quantiles: box from .25 to .75 where they are there, whiskers to the ends.
+
+    `medians` are the medians' intervals, drawn as a dark line within the box.
+    """
     import altair as alt
 
     groups = list(dict.fromkeys(group for group, *_ in quantiles))
@@ -228,6 +292,8 @@ def boxes(
                 "upper": quantile_at.get(0.75, quantile_at[high]),
                 "median": quantile_at.get(0.5),
                 "whiskers": f"{low:g} to {high:g}",
+                "surely": (medians or {}).get(group, (None, None))[0],
+                "surely_to": (medians or {}).get(group, (None, None))[1],
             }
         )
     base = alt.Chart(inline(rows)).encode(
@@ -241,7 +307,8 @@ def boxes(
         x="lower:Q", x2="upper:Q", color=group_colour(groups, None)
     )
     middle = base.mark_tick(size=22, thickness=2, color="white").encode(x="median:Q")
-    layers = alt.layer(whiskers, box, middle)
+    sure = base.mark_rule(color="black", strokeWidth=4).encode(x="surely:Q", x2="surely_to:Q")
+    layers = alt.layer(whiskers, box, sure, middle)
     return layers.properties(width=WIDTH, height=44 * len(rows) + 10)
 
 
@@ -295,6 +362,32 @@ def density(
 ) -> "altair.TopLevelMixin":
     """The share of each group per unit of the variable, up to `most`: many may be alike."""
     return _curves(drawings, "density", "share of the group per unit", value, by, most)
+
+
+def masses(
+    rows: Sequence[tuple[str, float, float]], groups: Sequence[str], by: str | None
+) -> "list[altair.Chart]":
+    """Values that many people share, each a bar from the bottom with its share in print."""
+    import altair as alt
+
+    data = [
+        {
+            "group": group,
+            "at": value,
+            "text": f"{value:g}: {share:.0%}",
+            "top": HEIGHT * (1 - share),
+            "above": HEIGHT * (1 - share) - 5 - 13 * list(groups).index(group),
+        }
+        for group, value, share in rows
+    ]
+    base = alt.Chart(inline(data)).encode(x="at:Q", color=group_colour(groups, by))
+    bars = base.mark_rule(strokeWidth=4, opacity=0.8).encode(
+        y=alt.Y("top:Q", scale=None, axis=None), y2=alt.value(HEIGHT)
+    )
+    words = base.mark_text(align="left", dx=5, fontSize=11).encode(
+        y=alt.Y("above:Q", scale=None, axis=None), text="text:N"
+    )
+    return [bars, words]
 
 
 def smooth_cdf(drawings: Drawings, value: str, by: str | None) -> "altair.TopLevelMixin":

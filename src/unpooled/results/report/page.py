@@ -21,8 +21,10 @@ main { max-width: 62rem; margin: 0 auto; padding: 2rem 1.5rem 4rem; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .3rem; }
 h2 { font-size: 1.2rem; margin: 2.4rem 0 .8rem; padding-top: 1rem;
   border-top: 1px solid var(--line); }
+h1, h2, h3 { font-family: Charter, "Iowan Old Style", Georgia, serif; }
 h3 { font-size: 1rem; margin: 1.6rem 0 .5rem; }
 p { max-width: 46rem; margin: .5rem 0; }
+.answer { font: 1.18rem/1.5 Charter, "Iowan Old Style", Georgia, serif; margin: .6rem 0 1rem; }
 .under { color: var(--soft); margin-bottom: 1.5rem; }
 table { border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums;
   font-size: .92rem; }
@@ -61,6 +63,7 @@ class Section:
     heading: str
     parts: Sequence[Part]
     figures: Sequence[Figure] = ()
+    below: bool = False  # it belongs to the section before it
 
 
 def page(title: str, under: str, sections: Sequence[Section]) -> str:
@@ -81,7 +84,8 @@ def _section(section: Section) -> str:
         f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
         for figure in section.figures
     )
-    heading = f"<h2>{escape(section.heading)}</h2>"
+    tag = "h3" if section.below else "h2"
+    heading = f"<{tag}>{escape(section.heading)}</{tag}>" if section.heading else ""
     return f"<section>{heading}{parts_html(section.parts)}{figures}</section>"
 
 
@@ -93,10 +97,10 @@ def svg(chart: "altair.TopLevelMixin") -> str:
 
 
 def check_page_file(path: str | Path) -> Path:
-    """The file of a page; its name must say what it is."""
+    """The file of a report; its name must say what it is."""
     file = Path(path)
-    if file.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"a report's file must end in .html, got {str(path)!r}")
+    if file.suffix.lower() not in (".html", ".htm", ".docx"):
+        raise InputError(f"a report's file must end in .html or .docx, got {str(path)!r}")
     return file
 
 
@@ -118,9 +122,21 @@ def check_csv_file(path: str | Path) -> Path:
 
 def write(path: str | Path, markup: str) -> Path:
     """Write a page to a file."""
-    file = check_page_file(path)
+    return _write_bytes(check_page_file(path), markup.encode())
+
+
+def write_sections(path: str | Path, title: str, under: str, sections: Sequence[Section]) -> Path:
+    """Write a report to a file: a page, or a Word document."""
+    if check_page_file(path).suffix.lower() != ".docx":
+        return write(path, page(title, under, sections))
+    from unpooled.results.report.word import document
+
+    return _write_bytes(Path(path), document(title, under, sections))
+
+
+def _write_bytes(file: Path, content: bytes) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(markup, encoding="utf-8")
+    file.write_bytes(content)
     return file
 
 

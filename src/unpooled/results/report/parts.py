@@ -51,7 +51,14 @@ class Folded:
     text: str
 
 
-Part = Grid | Sentences | Remarks | Folded
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer in one sentence, set larger than all else."""
+
+    text: str
+
+
+Part = Grid | Sentences | Remarks | Folded | Answer
 
 
 def parts_text(title: str, parts: Sequence[Part], most: int | None = None) -> str:
@@ -84,6 +91,8 @@ def parts_text(title: str, parts: Sequence[Part], most: int | None = None) -> st
                 lines += _rest(len(part.items), most, "line")
             case Folded():
                 lines += [f"{part.title}:", part.text]
+            case Answer():
+                lines.append(part.text)
     return "\n".join(lines)
 
 
@@ -113,11 +122,13 @@ def _part_html(part: Part) -> str:
             return "".join(f"<p>{escape(sentence)}</p>" for sentence in part.sentences)
         case Remarks():
             lines = "".join(f"<li>{escape(sentence)}</li>" for _, sentence in part.items)
-            title = f"<p><strong>{escape(part.title)}</strong></p>"
+            title = f"<p><strong>{escape(part.title)}</strong></p>" if part.title else ""
             return f"{title}<ul>{lines}</ul>" if lines else ""
         case Folded():
             summary = f"<summary>{escape(part.title)}</summary>"
             return f"<details>{summary}<pre>{escape(part.text)}</pre></details>"
+        case Answer():
+            return f'<p class="answer">{escape(part.text)}</p>'
 
 
 def _table_html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -64,6 +64,7 @@ def _words(
         .mark_text(
             align="left" if below else "right",
             baseline="bottom" if below else "top",
+            dy=-15 * (len(headline) - 1) if below else 0,  # the first line stands there
             lineHeight=15,
             fontSize=12,
         )

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from unpooled.apps.workbench.desk.folder import CenterFolder
-from unpooled.apps.workbench.desk.question import read_question, variables_of
 from unpooled.apps.workbench.desk.release import Key, Leaving, leaving
-from unpooled.apps.workbench.desk.words import Words
+from unpooled.apps.workbench.in_words.question import read_question, variables_of
+from unpooled.apps.workbench.in_words.words import Words
 from unpooled.center.ledger import Entry, Verdict, read, verify
 from unpooled.center.memory import memory_path, read_refusals
 from unpooled.center.questions import decode_answer

@@ -16,17 +16,18 @@ from starlette.routing import Route
 
 from unpooled.apps.workbench.desk.before import Difference, Earlier, LedgerReader, Record
 from unpooled.apps.workbench.desk.folder import CenterFolder
-from unpooled.apps.workbench.desk.question import (
+from unpooled.apps.workbench.desk.release import Key, Leaving, leaving, shut_out_in_words
+from unpooled.apps.workbench.foundation.page import Pages, Site, Tab, form, go
+from unpooled.apps.workbench.in_words.question import (
     in_words,
     protocol_in_words,
+    protocol_of,
     read_question,
     variables_of,
 )
-from unpooled.apps.workbench.desk.release import Key, Leaving, leaving, shut_out_in_words
-from unpooled.apps.workbench.desk.words import Words, name, names
-from unpooled.apps.workbench.foundation.page import Pages, Site, Tab, form, go
+from unpooled.apps.workbench.in_words.words import Words, name, names
 from unpooled.center.ledger import Entry, verify
-from unpooled.center.questions import ProtocolQuestion, decode_answer
+from unpooled.center.questions import JointQuestion, decode_answer
 from unpooled.center.reviewers import Reviewer, unlock_reviewer
 from unpooled.center.steward import (
     MOST_REASON,
@@ -142,7 +143,7 @@ class Desk:
         question = read_question(held.question)
         said = self._leaving(question, held.answer)
         smallest = None if said is None else said.smallest
-        study = question.protocol if isinstance(question, ProtocolQuestion) else None
+        study = protocol_of(question)
         return {
             "held": held,
             "asked": in_words(question, self.words),
@@ -168,7 +169,8 @@ class Desk:
         question, reviewers = read_question(held.question), self.folder.reviewers
         said, record = self._leaving(question, held.answer), self._ledger.read()
         by = self._approved_by(held)
-        protocol = question.protocol if isinstance(question, ProtocolQuestion) else None
+        protocol = protocol_of(question)
+        joint = question if isinstance(question, JointQuestion) else None
         return self.show(
             request,
             "held.html",
@@ -179,6 +181,8 @@ class Desk:
             since=_readable(held.since),
             waited=is_waited_for(self.folder.pending, held),
             protocol=None if protocol is None else protocol_in_words(protocol, self.words),
+            members=None if joint is None else names(joint.members),
+            keepers=None if joint is None else names(keeper.name for keeper in joint.keepers),
             state=self._state(held, record),
             now_k=self.folder.center().policy.k if protocol is None or said is None else said.k,
             **self._shown(said),
@@ -487,7 +491,7 @@ class Desk:
                 key,
                 variable.unit or "–",
                 "–" if variable.resolution is None else f"{variable.resolution:g}",
-                _between(variable.lower, variable.upper),
+                self._between(variable.lower, variable.upper),
                 ", ".join(map(str, variable.missing)) or "–",
             )
             for key, variable in center.variables.items()
@@ -501,23 +505,26 @@ class Desk:
             declared=declared,
         )
 
+    def _between(self, low: float | None, high: float | None) -> str:
+        limits = {"low": f"{low:g}" if low is not None else "", "high": f"{high or 0:g}"}
+        if low is None and high is None:
+            return "–"
+        key = "from" if high is None else "to" if low is None else "between"
+        return str(self.words(f"policy.{key}", **limits))
+
 
 def _readable(moment: str) -> str:
     """A time in UTC, without the letters that programs need."""
     return f"{moment[:10]} {moment[11:16]} UTC"
 
 
-def _between(low: float | None, high: float | None) -> str:
-    if low is None and high is None:
-        return "–"
-    return " – ".join("" if limit is None else f"{limit:g}" for limit in (low, high))
-
-
 def _setting(key: str, value: object, words: Words) -> Markup:
     """The value of a setting in words."""
     match value:
-        case None if key in ("variables", "groupings"):
+        case None if key == "variables":
             return words("policy.all")
+        case None if key == "groupings":
+            return words("policy.none")
         case None:
             return words("policy.not-set")
         case bool():

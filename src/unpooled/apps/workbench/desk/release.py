@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 from markupsafe import Markup
 
-from unpooled.apps.workbench.desk.question import in_words
-from unpooled.apps.workbench.desk.words import Words, name, names
+from unpooled.apps.workbench.in_words.question import in_words
+from unpooled.apps.workbench.in_words.words import Words, name, names
 from unpooled.center.questions import (
     EVERYBODY,
     Answer,
@@ -22,6 +22,8 @@ from unpooled.center.questions import (
     CenterTable,
     CohortQuestion,
     GroupRanks,
+    JointQuestion,
+    JointShares,
     LatticeTables,
     Moments,
     OutcomeQuestion,
@@ -180,6 +182,8 @@ def _remarks(answer: Answer, words: Words) -> Iterator[Markup]:
         if said.resolution is not None:
             steps = words("leave.resolution", resolution=f"{said.resolution:.10g}")
         yield words("leave.lattice", scale=f"{said.scale:.10g}", resolution=steps)
+    if isinstance(said, JointShares):
+        yield words("leave.shares")
     if isinstance(said, LatticeTables) and None in (said.lower, said.upper):
         yield words("leave.open")
 
@@ -298,6 +302,8 @@ def _tables(said: object, write: _Writer) -> Iterator[Table]:
             yield from _pools(said, write)
         case Ranks() | GroupRanks() | Powers():
             yield from _sums(said, write)
+        case JointShares():
+            yield _shares(said, write)
         case _:
             yield from _anything(said, write)
 
@@ -404,6 +410,17 @@ def _sums(said: Ranks | GroupRanks | Powers, write: _Writer) -> Iterator[Table]:
             sizes = [(group.group, group.n) for group in said.groups]
     yield write.table(["people"], (write.row(write.group(g), people=n) for g, n in sizes))
     yield from _numbers(said, write, skip={"n_x", "n_y", "n"})
+
+
+def _shares(said: JointShares, write: _Writer) -> Table:
+    """Bytes that nobody can read alone, a row for each keeper."""
+    question = write.question
+    keepers = [k.name for k in question.keepers] if isinstance(question, JointQuestion) else []
+    rows = [
+        Row((keeper,), (Cell(f"{len(sealed):,}"),))
+        for keeper, sealed in zip(keepers, said.sealed, strict=False)
+    ]
+    return write.table(["bytes"], rows, naming=(str(write.words("column.keeper")),))
 
 
 def _anything(said: Any, write: _Writer) -> Iterator[Table]:

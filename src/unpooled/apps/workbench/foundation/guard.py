@@ -114,7 +114,8 @@ class Guard:
         if scheme.lower() == "bearer":
             return self.sessions.find(key.strip(), by_key=True)
         cookie = cookies(headers.get("cookie", "")).get(self.cookie)
-        return None if cookie is None else self.sessions.find(cookie)
+        by_hand = "x-poll" not in headers  # a page that looks by itself is used by nobody
+        return None if cookie is None else self.sessions.find(cookie, used=by_hand)
 
 
 def cookies(header: str) -> dict[str, str]:

@@ -71,8 +71,8 @@ class Sessions:
         """A key for programs, which send it as `Authorization: Bearer KEY`."""
         return self._begin(user, by_key=True)
 
-    def find(self, secret: str, by_key: bool = False) -> Session | None:
-        """The session of a cookie, or of a key, if it has not ended."""
+    def find(self, secret: str, by_key: bool = False, used: bool = True) -> Session | None:
+        """The session of a cookie, or of a key, if it has not ended; `used` keeps it alive."""
         session = self._sessions.get(_digest(secret))
         if session is None or session.by_key != by_key:
             return None
@@ -81,7 +81,7 @@ class Sessions:
         if idle or now - session.began > LONGEST_SECONDS:
             self.leave(secret)
             return None
-        session.used = now
+        session.used = now if used else session.used
         return session
 
     def leave(self, secret: str) -> None:

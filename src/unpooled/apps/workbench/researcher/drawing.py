@@ -3,14 +3,10 @@
 import json
 from functools import lru_cache
 from html import escape
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from unpooled.results.report.page import Figure
-
-if TYPE_CHECKING:
-    import altair
 
 
 def draw(figure: Figure) -> Markup:
@@ -29,13 +25,6 @@ def _svg(specification: str) -> str:
     import vl_convert
 
     return str(vl_convert.vegalite_to_svg(specification))
-
-
-def png(chart: "altair.TopLevelMixin") -> bytes:
-    """A chart as a picture for a document."""
-    import vl_convert
-
-    return bytes(vl_convert.vegalite_to_png(chart.to_json(), scale=2.0))
 
 
 def warm_up() -> None:

@@ -14,6 +14,8 @@ from unpooled.apps.workbench.researcher import words
 from unpooled.apps.workbench.researcher.api import Api
 from unpooled.apps.workbench.researcher.code import command_line, python_code
 from unpooled.apps.workbench.researcher.forms import Typed, fields_of, read_arguments
+from unpooled.apps.workbench.researcher.saving import KINDS, OF_REPORTS, file_name, saved
+from unpooled.apps.workbench.researcher.study_pages import StudyPages
 from unpooled.apps.workbench.researcher.work import Entry, Source, Work
 from unpooled.errors import UnpooledError
 from unpooled.results.catalogue import CatalogueRow
@@ -33,6 +35,8 @@ class Workbench:
         tabs = [
             Tab("/", words.CATALOGUE),
             Tab("/ask", words.ASK),
+            Tab("/protocol", words.PROTOCOL),
+            Tab("/study", words.STUDY),
             Tab("/report", words.REPORT),
             Tab("/left", words.LEFT),
             Tab("/programs", words.PROGRAMS),
@@ -49,11 +53,14 @@ class Workbench:
             Route("/ask/{name}", self.ask, methods=["POST"]),
             Route("/cards/{number:int}", self.card),
             Route("/cards/{number:int}/pin", self.pin, methods=["POST"]),
+            Route("/cards/{number:int}/save.{kind}", self.save_card),
             Route("/report", self.report),
+            Route("/report/save.{kind}", self.save_report),
             Route("/report/move", self.move, methods=["POST"]),
             Route("/left", self.left),
             Route("/programs", self.programs, methods=["GET"]),
             Route("/programs", self.make_key, methods=["POST"]),
+            *StudyPages(self.source, self._page).routes,
             *Api(self.source).routes,
         ]
 
@@ -157,6 +164,20 @@ class Workbench:
         fields = await form(request)
         return go("/report" if fields.get("to") == ["report"] else f"/cards/{entry.number}")
 
+    async def save_card(self, request: Request) -> Response:
+        """A card as a file."""
+        entry, kind = self._entry(request), request.path_params["kind"]
+        if entry is None or entry.state != "answered" or kind not in KINDS:
+            return self._stopped(request, words.NO_SUCH_CARD)
+        return await _file([entry], entry.title, kind)
+
+    async def save_report(self, request: Request) -> Response:
+        """The pinned cards as a file."""
+        entries, kind = self._work(request).report, request.path_params["kind"]
+        if not entries or kind not in OF_REPORTS:
+            return self._stopped(request, words.NOTHING_PINNED)
+        return await _file(entries, words.REPORT, kind)
+
     async def report(self, request: Request) -> Response:
         """The pinned cards."""
         cards = [(entry, self._shown(entry)) for entry in self._work(request).report]
@@ -196,6 +217,14 @@ class Workbench:
 
     def _stopped(self, request: Request, text: str) -> Response:
         return self.pages.page(request, "missing.html", 404, words=words, text=text)
+
+
+async def _file(entries: Sequence[Entry], title: str, kind: str) -> Response:
+    """A file that the browser saves."""
+    results = [entry.answered.result for entry in entries]
+    content = await run_in_threadpool(saved, results, title, kind)
+    disposition = {"content-disposition": f'attachment; filename="{file_name(title, kind)}"'}
+    return Response(content, media_type=KINDS[kind], headers=disposition)
 
 
 def _row(row: CatalogueRow, centers: Sequence[str]) -> dict[str, Any]:

@@ -112,3 +112,67 @@ KEY_LEAD = (
 )
 KEY_ONCE = "Your key. It is shown this once"
 EXAMPLE = "An example"
+FILES = {"docx": "Word", "html": "HTML", "csv": "CSV", "svg": "SVG", "png": "PNG"}
+
+PROTOCOL = "Protocol"
+STUDY = "Study"
+PROTOCOL_LEAD = (
+    "A study asks once. Say which people are compared and which variables are looked at; each "
+    "center answers all of it together, and its steward decides once."
+)
+TITLE = "Title"
+PURPOSE = "Purpose, as the stewards read it"
+SMALLEST = "At least so many people a number (K)"
+GROUPINGS = "Groupings, the most important first"
+GROUPINGS_HINT = (
+    "People who are alike in all groupings are a block. Where a block has too few people, the last "
+    "groupings are given up first. Drag a row, or move it by Alt and an arrow key."
+)
+GROUP_BY = "Group by"
+LEVELS = "Levels"
+CUTS = "or cut at"
+ONLY_WITH = "Crossed only with"
+WITH_ALL = "all others"
+PLACE = "Place"
+ADD_GROUPING = "another grouping"
+VARIABLES = "Variables"
+OUTCOMES = "Survival"
+TIME = "Time"
+EVENT = "Event"
+HORIZON = "Followed up to"
+EVENT_IS = "Value that means the event"
+KIND_OF = "Kind"
+KINDS_OF = {"": "as the centers have it", "number": "number", "category": "category"}
+MISSING_CODES = "Codes that mean missing"
+TICKED = "About the ticked variables"
+IN_WORDS = "What is asked, in words"
+NOTHING_TICKED = "Tick a variable, or add an outcome."
+BLOCKS = "blocks at most, at each center"
+PROTOCOL_FILE = "The same as a file"
+SAVE_FILE = "Save the file"
+LOOK = "Look at it"
+RUN = "Ask the centers once"
+NO_STUDY = "No protocol was asked yet."
+BUILD_ONE = "Build a protocol"
+STUDY_LEAD = "Each center answers by itself. What one has answered is kept, whatever others do."
+CHANGED = "The protocol was changed since this page was shown, in another tab. Look at it again."
+STATES = {
+    "not-asked": "not asked yet",
+    "asking": "is asked",
+    "answered": "answered",
+    "partly": "answered in part",
+    "refused": "refused",
+    "waits": "waits for its steward",
+    "down": "did not answer",
+}
+SINCE = "since"
+STATE = "State"
+SAYS = "Says"
+CANCEL = "Stop asking"
+RESUME = "Ask the missing centers"
+NOT_TOLD = "not told"
+STUDY_OVER = {
+    "running": "The centers are asked.",
+    "stopped": "Some centers have not answered. What the others said is kept.",
+    "done": "All centers have said what they say.",
+}

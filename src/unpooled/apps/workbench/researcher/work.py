@@ -11,8 +11,12 @@ from markupsafe import Markup
 
 from unpooled.analyses.specification import ANALYSES, Analysis
 from unpooled.apps.workbench.researcher.code import Opening
+from unpooled.apps.workbench.researcher.draft import Draft
 from unpooled.apps.workbench.researcher.drawing import draw
 from unpooled.apps.workbench.researcher.forms import Typed
+from unpooled.apps.workbench.researcher.study import Study
+from unpooled.center.data.variables import Codebook
+from unpooled.center.questions import Protocol
 from unpooled.errors import InputError, UnpooledError
 from unpooled.federation import Federation
 from unpooled.results.card import Card, card_of
@@ -96,6 +100,8 @@ class Work:
     worker: ThreadPoolExecutor  # shared: centers answer one question at a time
     entries: dict[int, Entry] = field(default_factory=dict)
     pinned: list[int] = field(default_factory=list)
+    draft: Draft | None = None
+    study: Study | None = None
     _last: int = 0
 
     def ask(self, analysis: Analysis, typed: Typed, arguments: dict[str, Any]) -> Entry:
@@ -109,6 +115,15 @@ class Work:
         self.entries[entry.number] = entry
         self._make_room()
         return entry
+
+    def run(self, protocol: Protocol, tables: Mapping[str, Any]) -> None:
+        """Begin to ask a protocol; an earlier run asks no further center."""
+        if self.federation is None:
+            raise InputError("a book asks no center")
+        if self.study is not None:
+            self.study.cancel()
+        self.study = Study(protocol, tables, self.federation)
+        self.study.start(self.worker)
 
     def _make_room(self) -> None:
         loose = [number for number in self.entries if number not in self.pinned]
@@ -158,6 +173,11 @@ class Source:
             own = None if self.federation is None else self.federation.for_another()
             self._works[user] = Work(own, self.worker)
         return self._works[user]
+
+    @property
+    def codebook(self) -> Codebook:
+        """What is public about the variables."""
+        return {} if self.federation is None else self.federation.codebook
 
     @property
     def analyses(self) -> Mapping[str, Analysis]:

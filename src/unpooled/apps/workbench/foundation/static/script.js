@@ -51,7 +51,7 @@
           history.replaceState(null, "", url);
           say(document.querySelector(`${place} .answer`)?.textContent ?? "changed");
         }
-        if (page && form.dataset.also) replace(form.dataset.also, page);
+        for (const other of page ? (form.dataset.also ?? "").split(" ").filter(Boolean) : []) replace(other, page);
       } catch (error) {
         if (error.name !== "AbortError") say("The program does not answer. Is it still running?");
       }
@@ -66,7 +66,7 @@
     setTimeout(async () => {
       if (!element.isConnected) return;
       try {
-        const page = await fetch_part(place, location.href);
+        const page = await fetch_part(place, location.href, { headers: { "X-Poll": "1" } });
         if (!page) return;
         const was = element.dataset.state;
         const now = page.querySelector(place)?.dataset.state;

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-_HERE = "unpooled.apps.workbench.desk"
+_HERE = "unpooled.apps.workbench.in_words"
 
 
 class Words:

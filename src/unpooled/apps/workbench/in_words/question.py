@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from unpooled.apps.workbench.desk.words import Words, name, names
+from unpooled.apps.workbench.in_words.words import Words, name, names
 from unpooled.center.questions import (
     CatalogueQuestion,
     CohortQuestion,
     Grouping,
+    JointQuestion,
     OutcomeQuestion,
     Protocol,
     ProtocolQuestion,
@@ -37,12 +38,12 @@ def in_words(question: object, words: Words) -> Markup:
             return words("question.catalogue")
         case ProtocolQuestion():
             return words("question.protocol", title=name(question.protocol.title))
+        case JointQuestion():
+            return words("question.joint", title=name(question.protocol.title))
         case CohortQuestion():
             return _of_people(question, words)
         case _:  # a kind that came after this page: its own name says what it is
             kind = str(getattr(type(question), "__struct_config__").tag)  # noqa: B009
-            if hasattr(question, "protocol"):
-                return words("question.protocol", title=name(question.protocol.title))
             return words("question.other", kind=name(kind), variable="", people="")
 
 
@@ -83,10 +84,15 @@ def _people(question: CohortQuestion, words: Words) -> Markup:
     return said
 
 
+def protocol_of(question: object) -> Protocol | None:
+    """The protocol that a question is of, if it is of one."""
+    return question.protocol if isinstance(question, ProtocolQuestion | JointQuestion) else None
+
+
 def variables_of(question: object) -> tuple[str, ...]:
     """The variables that a question is about."""
-    if isinstance(question, ProtocolQuestion):
-        protocol = question.protocol
+    protocol = protocol_of(question)
+    if protocol is not None:
         outcomes = (name for o in protocol.survival for name in (o.time, o.event))
         return tuple(dict.fromkeys((*protocol.variables, *outcomes)))
     if isinstance(question, OutcomeQuestion):

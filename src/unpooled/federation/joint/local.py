@@ -1,0 +1,105 @@
+"""A joint center in this process: three keys, and the program of the keepers with one party.
+
+Members seal their shares as they do over a network. Here they are opened together.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+
+from unpooled.center.keys import CenterKey
+from unpooled.center.questions import Answer
+from unpooled.center.questions.joint import JointQuestion, JointShares, Keeper
+from unpooled.center.sealing import SealKey
+from unpooled.errors import JointError, SealError
+from unpooled.federation.joint.answer import joint_answer
+from unpooled.federation.joint.program import JointNumbers, joint_numbers
+from unpooled.federation.joint.record import JointRecord
+from unpooled.federation.joint.runtime import Alone
+from unpooled.federation.joint.secure import InconsistentError, Secure
+from unpooled.maths.joint.shares import (
+    BYTES,
+    KEEPERS,
+    FieldArray,
+    added,
+    are_shares,
+    from_bytes,
+    recombine,
+)
+
+NAMES = tuple(f"keeper {number}" for number in range(1, KEEPERS + 1))
+
+
+class LocalKeepers:
+    """The three keepers, as one party that holds all shares."""
+
+    def __init__(self, seed: int | None = None, folder: Path | None = None) -> None:
+        file = None if folder is None else folder / "joint center.ledger"
+        key = CenterKey.generate() if seed is None else CenterKey.from_seed(seed, "joint")
+        if file is not None:
+            key = CenterKey.load_or_create(file.with_suffix(".key"))
+        self.record = JointRecord(key, file)
+        self._keys = tuple(SealKey(_private(name, key.secret)) for name in NAMES)
+
+    @property
+    def keepers(self) -> tuple[Keeper, ...]:
+        """Their names and public keys."""
+        keys = zip(NAMES, self._keys, strict=True)
+        return tuple(Keeper(name=name, public=key.public) for name, key in keys)
+
+    def compute(self, question: JointQuestion, shares: Mapping[str, JointShares]) -> Answer:
+        """What the keepers open; raises JointError with the name of whose shares are wrong."""
+        earlier = self.record.earlier(question)
+        if earlier is not None:
+            return earlier
+        numbers = self._opened(question, shares)
+        answer = joint_answer(question.protocol, question.plan, numbers)
+        self.record.note(question, answer)
+        return answer
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        self.record.close()
+
+    def _opened(
+        self, question: JointQuestion, shares: Mapping[str, JointShares]
+    ) -> JointNumbers | None:
+        totals = {
+            place + 1: added(
+                [
+                    opened_shares(key, name, question, member, shares[member], place)
+                    for member in question.members
+                ]
+            )
+            for place, (name, key) in enumerate(zip(NAMES, self._keys, strict=True))
+        }
+        numbers = recombine(totals)
+        with Alone() as alone:
+            try:
+                program = joint_numbers(Secure(alone.runtime), question.plan, numbers)
+                return alone.run(program)
+            except InconsistentError as error:
+                raise JointError(f"the joint center opened nothing: {error}") from error
+
+
+def opened_shares(
+    key: SealKey, keeper: str, question: JointQuestion, member: str, shares: JointShares, place: int
+) -> FieldArray:
+    """One member's shares, as its keeper reads them."""
+    try:
+        plain = key.open(shares.sealed[place], question.context(member, keeper))
+    except (SealError, IndexError) as error:
+        raise JointError(f"the shares of {member} cannot be opened by {keeper}") from error
+    if len(plain) != BYTES * question.length(member):
+        raise JointError(f"the shares of {member} are not as many as the plan says")
+    numbers = from_bytes(plain)
+    if not are_shares(numbers):
+        raise JointError(f"the shares of {member} are out of range")
+    nothing = np.zeros(question.plan.length - len(numbers), dtype=object)
+    return np.concatenate((numbers, nothing))
+
+
+def _private(name: str, secret: bytes) -> bytes:
+    return blake2b(name.encode(), key=secret, digest_size=32, person=b"unpooled keeper").digest()

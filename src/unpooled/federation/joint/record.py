@@ -1,0 +1,46 @@
+"""The ledger of a joint center: which joint releases were opened, for whom, and what they said.
+
+Keepers open one joint release for the same people. The same question again has the same answer.
+"""
+
+from pathlib import Path
+
+from unpooled.center.keys import CenterKey
+from unpooled.center.ledger import Ledger
+from unpooled.center.questions import Answer, JointQuestion, decode_answer, decode_question, encode
+from unpooled.errors import JointError
+
+NAME = "joint"
+
+
+class JointRecord:
+    """What was opened; on disk where there is a path."""
+
+    def __init__(self, key: CenterKey, path: Path | None = None) -> None:
+        self.ledger = Ledger(NAME, key, path)
+
+    def earlier(self, question: JointQuestion) -> Answer | None:
+        """The answer to the same question; raises JointError where another has some of its people.
+
+        Two joint releases of nearly the same people would leave, by subtraction, the few others.
+        """
+        for entry in self.ledger:
+            asked = decode_question(entry.question.encode())
+            if asked == question:
+                return decode_answer(entry.answer.encode())
+            if isinstance(asked, JointQuestion):
+                both = sorted({*asked.members} & {*question.members})
+                if both:
+                    raise JointError(
+                        f"another joint release has the people of {', '.join(both)} already: a "
+                        "second one could tell on few people"
+                    )
+        return None
+
+    def note(self, question: JointQuestion, answer: Answer) -> None:
+        """Write down what was opened."""
+        self.ledger.append("release", encode(question), encode(answer))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.ledger.close()

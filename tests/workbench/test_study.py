@@ -1,0 +1,221 @@
+"""A study at the workbench: a protocol is built, looked at, asked once, and watched."""
+
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.workbench.browser import Browser
+from tests.workbench.chromium import Tab, chromium
+from unpooled import Federation
+from unpooled.analyses.protocol import read_protocol
+from unpooled.apps.demo import VARIABLES, write_hospitals
+from unpooled.apps.workbench.foundation.server import Address
+from unpooled.apps.workbench.researcher.code import Opening
+from unpooled.apps.workbench.researcher.draft import Draft, as_file
+from unpooled.apps.workbench.researcher.opening import make_server
+from unpooled.apps.workbench.researcher.work import Source
+from unpooled.center.policy import Policy
+from unpooled.center.questions import Reason, Refusal
+from unpooled.results.catalogue import CatalogueResult
+
+
+class Wire:
+    """A link whose centers can be down, or wait for their stewards."""
+
+    def __init__(self, fed: Federation) -> None:
+        self.link = fed._coordinator.link
+        self.away: dict[str, Reason] = {}
+        self.asked: list[tuple[str, ...]] = []
+
+    @property
+    def centers(self) -> tuple[str, ...]:
+        return self.link.centers
+
+    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes | Refusal]:
+        self.asked.append(tuple(centers))
+        there = [name for name in centers if name not in self.away]
+        away = {n: Refusal(reason=self.away[n], limit=1) for n in centers if n in self.away}
+        return {**self.link.ask(question, there), **away}
+
+    def close(self) -> None:
+        self.link.close()
+
+
+class Place:
+    """A running workbench on five hospitals."""
+
+    def __init__(self, folder: Path) -> None:
+        policy = Policy(ad_hoc="free")
+        fed = Federation.local(write_hospitals(folder), variables=VARIABLES, seed=1, policy=policy)
+        self.wire = Wire(fed)
+        over = Federation(self.wire, VARIABLES, policy=policy)
+        self.source = Source("test", Opening.of_federation("f.toml"), over)
+        self.server = make_server(self.source, Address())
+
+    def browser(self, user: str) -> Browser:
+        opened = Browser(self.server.url)
+        opened.enter(self.server.link(user))
+        return opened
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    running = Place(tmp_path)
+    with running.server:
+        yield running
+    running.source.close()
+
+
+STUDY = {
+    "title": "CRP in sepsis",
+    "group": ["arm", "age", ""],
+    "levels": ["control, patient", "", ""],
+    "cuts": ["", "65", ""],
+    "beside": ["", "", ""],
+    "place": ["2", "1", "3"],
+    "variable": ["crp", "sex"],
+    "time": ["months", ""],
+    "event": ["died", ""],
+    "horizon": ["60", ""],
+    "event_is": ["", ""],
+}
+
+
+def look(part: Browser, **changed: object) -> str:
+    return unescape(part.get(f"/protocol?{urlencode({**STUDY, **changed}, doseq=True)}").text)
+
+
+def run(part: Browser) -> None:
+    page = part.get("/protocol").text
+    shown = page.split('name="shown" value="')[1].split('"')[0]
+    assert part.post("/protocol", shown=shown).status == 303
+
+
+def watch(part: Browser) -> str:
+    until = time.monotonic() + 60
+    page = part.get("/study").text
+    while 'data-poll="' in page and time.monotonic() < until:
+        time.sleep(0.1)
+        page = part.get("/study").text
+    return unescape(page)
+
+
+def states(page: str) -> list[str]:
+    return [part.split('"')[0] for part in page.split('class="state ')[1:]]
+
+
+@pytest.mark.browser
+def test_a_protocol_is_built_and_asked_in_the_browser(place: Place) -> None:
+    from playwright.sync_api import expect
+
+    with chromium() as browser:
+        tab = Tab(browser, viewport={"width": 1400, "height": 1000})
+        page = tab.page
+        page.goto(place.server.link("anna"))
+        page.click("nav >> text=Protocol")
+        page.fill("#title", "CRP in sepsis")
+        page.select_option("#group-1", "arm")
+        page.wait_for_selector("#group-2")
+        page.fill("#levels-1", "control, patient")
+        page.check("label:has-text('crp')")
+        page.wait_for_selector("#look .words")
+        page.select_option("#group-2", "sex")
+        page.wait_for_selector("#group-3")
+        assert page.input_value("#group-1") == "arm"
+        page.focus("#group-2")
+        page.keyboard.press("Alt+ArrowUp")  # the more important one goes first
+        expect(page.locator("#group-1")).to_have_value("sex")
+        page.click("text=The same as a file")
+        file = tomllib.loads(page.inner_text("#file"))
+        assert [group["name"] for group in file["groups"]] == ["sex", "arm"]
+        page.reload()  # nothing is lost
+        assert page.input_value("#group-1") == "sex"
+        page.click("text=Ask the centers once")
+        page.wait_for_selector("#run:not([data-poll])")
+        assert page.locator(".state.answered, .state.partly, .state.refused").count() == 5
+        assert tab.sound
+
+
+def test_what_is_typed_is_a_protocol(place: Place, tmp_path: Path) -> None:
+    part = place.browser("own")
+    page = look(part)
+    assert "months" in page.split('class="words')[1]
+    file = tmp_path / "protocol.toml"
+    file.write_bytes(part.get("/protocol.toml").body)
+    protocol = read_protocol(file)
+    assert [group.name for group in protocol.groups] == ["age", "arm"]  # by their place
+    assert protocol.groups[0].names == ("under 65", "65 and over")
+    assert protocol.variables["sex"].kind == "category"
+    assert protocol.variables["crp"].unit == "mg/L"
+    assert protocol.survival[0].horizon == 60
+
+
+def test_what_is_wrong_is_said_while_it_is_typed(place: Place) -> None:
+    part = place.browser("own")
+    assert "the cuts of age must be numbers, got 'old'" in look(part, cuts=["", "old", ""])
+    assert "the horizon of months must be numbers" in look(part, horizon=["", ""])
+    assert "k must be a positive whole number" in look(part, k="ten")
+
+
+def test_names_of_all_kinds_come_back_from_the_file() -> None:
+    names = ['a"b', "a.b", "גיל", "<script>", "a\\b", "tab\there"]
+    typed = {"variable": names, "group": ['g "1"'], "levels": ['"x, y", z'], "title": ["a\n'b"]}
+    draft = Draft.of(typed)
+    tables = draft.tables(CatalogueResult((), ()), {})
+    assert tomllib.loads(as_file(tables)) == tables
+    assert tables["groups"][0]["levels"] == ["x, y", "z"]
+
+
+def test_centers_that_are_down_or_wait_are_asked_again_and_others_are_not(place: Place) -> None:
+    part = place.browser("own")
+    place.wire.away = {"Milan": Reason.NOT_CONNECTED}
+    look(part)
+    run(part)
+    page = watch(part)
+    assert states(page)[2] == "down"
+    assert "Ask the missing centers" in page
+    before = len(place.wire.asked)
+    place.wire.away = {}
+    assert part.post("/study/resume").status == 303
+    page = watch(part)
+    assert states(page)[2] in ("answered", "partly")
+    assert place.wire.asked[before:] == [("Milan",)]
+
+
+def test_a_run_that_waits_for_a_steward_can_be_stopped(place: Place) -> None:
+    part = place.browser("own")
+    place.wire.away = {"Oslo": Reason.WAITING_FOR_STEWARD}
+    look(part)
+    run(part)
+    until = time.monotonic() + 60
+    page = part.get("/study").text
+    while "waits for its steward" not in page and time.monotonic() < until:
+        time.sleep(0.1)
+        page = part.get("/study").text
+    assert "since" in page
+    part.post("/study/cancel")
+    assert states(watch(part))[3] == "waits"
+
+
+def test_what_was_not_shown_is_not_asked(place: Place) -> None:
+    """Two tabs: the other one changed the protocol."""
+    part = place.browser("own")
+    shown = look(part).split('name="shown" value="')[1].split('"')[0]
+    look(part, variable=["age"])
+    reply = part.post("/protocol", shown=shown)
+    assert reply.status == 409
+    assert "in another tab" in reply.text
+    assert place.wire.asked == [tuple(place.wire.centers)]  # the catalogue alone
+
+
+def test_another_user_sees_no_study(place: Place) -> None:
+    anna, ben = place.browser("anna"), place.browser("ben")
+    look(anna)
+    run(anna)
+    watch(anna)
+    assert "CRP" not in ben.get("/study").text + ben.get("/protocol").text
