@@ -272,7 +272,7 @@ class Told:
         steps += [np.full(size, base) for base in self._largest(label)]
         steps.append(self._largest_beside(before, label, size))
         for partner in steps:
-            enough = self._pairs(before, label, numbers, most, partner) >= self.k
+            enough = self._ties(before, label, numbers, most, partner)
             for part in some[enough[some]].tolist():
                 tie.join(part, int(partner[part]))
             apart = tie.apart(some)
@@ -282,6 +282,17 @@ class Told:
             self._tie_most_alike(tie, before, label, numbers, most, some)
             apart = tie.apart(some)
         return apart
+
+    def _ties(
+        self,
+        before: "_Prefix",
+        label: IntArray,
+        numbers: IntArray,
+        most: int,
+        partner: IntArray,
+    ) -> BoolArray:
+        """Whether the step from each part to its partner has K witnesses."""
+        return self._pairs(before, label, numbers, most, partner) >= self.k
 
     def _tie_most_alike(
         self,
@@ -301,7 +312,7 @@ class Told:
             others = np.where(clusters[:, None] == clusters, 0, shared)
             partner = np.where(others.max(axis=1) >= self.k, others.argmax(axis=1), 0)
             linked = some[partner[some] > 0]
-            enough = self._pairs(before, label, numbers, most, partner) >= self.k
+            enough = self._ties(before, label, numbers, most, partner)
             ties = linked[enough[linked]].tolist()
             for part in ties:
                 tie.join(part, int(partner[part]))
