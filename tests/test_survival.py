@@ -392,6 +392,36 @@ def test_an_arm_of_unknown_status_is_estimated_from_the_other() -> None:
     assert ratio.high / ratio.low > truth.interval().high / truth.interval().low
 
 
+def fixed_follow_up(seed: int, n: int) -> pl.DataFrame:
+    """A trial that ends for all after 60 months; of each arm two or three are lost before."""
+    random = np.random.default_rng(seed)
+    arm = np.arange(n) % 2
+    times = random.exponential(np.where(arm == 1, 49.0, 35.0))
+    lost = np.where(random.random(n) < 0.04, random.uniform(0, 60, n), 60.0)
+    return pl.DataFrame(
+        {
+            "months": np.minimum(times, lost),
+            "died": (times <= lost).astype(int),
+            "arm": np.where(arm == 1, "new", "old"),
+        }
+    )
+
+
+def test_who_stands_at_the_end_of_a_study_is_not_spread_over_it() -> None:
+    """All but a few censored people share one value, so that no mean of their cell is given."""
+    frames = {f"center {seed}": fixed_follow_up(seed, n) for seed, n in enumerate((240, 160, 120))}
+    fed = Federation.local(frames, policy=Policy(ad_hoc="free"), seed=1)
+    result = fed.survival("months", "died", by="arm", groups=("old", "new"), horizon=60)
+    full = pooled(pl.concat(frames.values()), "months", "died", "arm")
+    assert result.log_rank is not None
+    assert result.log_rank.z == pytest.approx(log_rank(list(full.values())[::-1]).z, abs=0.6)
+    for arm in result.arms:
+        at = np.array([12.0, 36.0, 54.0])
+        np.testing.assert_allclose(
+            arm.curve.at(at), kaplan_meier(full[arm.group]).at(at), atol=0.03
+        )
+
+
 @pytest.mark.parametrize("order", [("arm", "sex"), ("sex", "arm"), (None, "arm", "sex")])
 def test_a_second_grouping_is_judged_by_the_rule_like_any_other_question(
     fed: Federation, order: tuple[str | None, ...]
@@ -479,6 +509,18 @@ def test_text_chart_and_report(fed: Federation, tmp_path: Path) -> None:
     assert "Kaplan-Meier curves with 95 % bands" in page
     assert "Center by center" in page
     assert page.count("<svg") == 1
+
+
+def test_what_the_picture_says_stands_above_its_axis(fed: Federation) -> None:
+    """The second line lay upon the axis: its place is that of the first."""
+    result = fed.survival("months", "died", by="arm", horizon=12)
+    picture = result.chart().to_dict()["vconcat"][0]
+    words = next(layer for layer in picture["layer"] if layer["mark"]["type"] == "text")
+    place, mark = words["encoding"]["y"]["value"], words["mark"]
+    lines = result.headline()
+    assert mark["baseline"] == "top"
+    assert len(lines) == 2
+    assert 0 < place <= picture["height"] - mark["lineHeight"] * len(lines)
 
 
 def test_the_command_prints_json_and_writes_a_report(

@@ -139,9 +139,9 @@ def test_an_empty_status_under_a_condition_looks_like_a_small_one(
     assert answer_to("time", crp) == "events"
     statuses = Summary._statuses
 
-    def without_the_condition(part: Summary, *asked: Any) -> Any:
-        bare = msgspec.structs.replace(part.question, where=None)
-        return statuses(replace(part, question=bare), *asked)
+    def without_the_condition(summary: Summary, *asked: Any, **named: Any) -> Any:
+        bare = msgspec.structs.replace(summary.question, where=None)
+        return statuses(replace(summary, question=bare), *asked, **named)
 
     monkeypatch.setattr(Summary, "_statuses", without_the_condition)  # the rule taken out
     assert answer_to("time", crp + 0.1) == "refused"  # the gate has it, too

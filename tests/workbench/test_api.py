@@ -1,6 +1,8 @@
 """The HTTP API says what the library says, as its OpenAPI document promises."""
 
+import csv
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,11 +67,42 @@ def test_every_route_is_described(program: Program) -> None:
     _, document = program.send("GET", "/api/openapi.json")
     assert document["openapi"].startswith("3.1")
     assert {f"/api/{analysis.name}" for analysis in ANALYSES} < set(document["paths"])
+    assert "/api/book/compare" in document["paths"]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             body: Any = {} if method == "post" else None
             reply, _ = program.send(method.upper(), path.replace("{number}", "1"), body)
             assert str(reply.status) in operation["responses"], path  # it is there
+
+
+PLAN = {
+    "title": "CRP",
+    "groups": [{"name": "arm", "levels": ["control", "patient"]}],
+    "variables": {"crp": {"unit": "mg/L"}},
+}
+
+
+def test_a_program_runs_a_protocol_and_reads_the_book(
+    program: Program, files: dict[str, Path]
+) -> None:
+    reply, study = program.send("POST", "/api/protocol", PLAN)
+    assert reply.status == 202
+    until = time.monotonic() + 60
+    while study["state"] == "running" and time.monotonic() < until:
+        time.sleep(0.1)
+        _, study = program.send("GET", "/api/study")
+    assert {one["state"] for one in study["centers"]} <= {"answered", "partly"}
+    _, book = program.send("GET", "/api/book")
+    assert book["centers"] == ["Haifa", "Lausanne", "Milan", "Oslo", "Porto"]
+    reply, answer = program.send("POST", "/api/book/describe", {"variable": "crp", "by": "arm"})
+    assert reply.status == 200
+    mean = next(g["mean"] for g in answer["result"]["groups"] if g["group"] == "patient")
+    values = [
+        row for path in files.values() for row in csv.DictReader(path.read_text().splitlines())
+    ]
+    pooled = [float(v["crp"]) for v in values if v["arm"] == "patient" and v["crp"]]
+    assert mean == pytest.approx(sum(pooled) / len(pooled), rel=0.03)
+    assert program.send("POST", "/api/protocol", {"title": "x"})[0].status == 422
 
 
 def test_what_is_wrong_is_said_as_json(program: Program) -> None:

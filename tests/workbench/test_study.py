@@ -1,12 +1,15 @@
 """A study at the workbench: a protocol is built, looked at, asked once, and watched."""
 
+import re
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
+from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlencode
 
+import docx
 import pytest
 
 from tests.workbench.browser import Browser
@@ -17,7 +20,7 @@ from unpooled.apps.demo import VARIABLES, write_hospitals
 from unpooled.apps.workbench.foundation.server import Address
 from unpooled.apps.workbench.researcher.code import Opening
 from unpooled.apps.workbench.researcher.draft import Draft, as_file
-from unpooled.apps.workbench.researcher.opening import make_server
+from unpooled.apps.workbench.researcher.opening import make_server, source_of_book
 from unpooled.apps.workbench.researcher.work import Source
 from unpooled.center.policy import Policy
 from unpooled.center.questions import Reason, Refusal
@@ -138,6 +141,19 @@ def test_a_protocol_is_built_and_asked_in_the_browser(place: Place) -> None:
         page.click("text=Ask the centers once")
         page.wait_for_selector("#run:not([data-poll])")
         assert page.locator(".state.answered, .state.partly, .state.refused").count() == 5
+        page.click("text=Look at what came back")
+        page.click("text=Comparison")
+        page.wait_for_selector("#card .answer")
+        expect(page.locator("#card .answer")).to_contain_text("P(M > F)")
+        page.select_option("#f-by", "arm")  # the card changes as options change
+        expect(page.locator("#card .answer")).to_contain_text("higher in patient")
+        asked = len(place.wire.asked)
+        page.click("text=Pin to the report")
+        assert "higher in patient" in page.inner_text(".card .answer")
+        link = page.get_by_role("link", name="Word").get_attribute("href")
+        saved = tab.context.request.get(f"{place.server.url}{link}")
+        assert docx.Document(BytesIO(saved.body())).paragraphs[0].text == "Report"
+        assert len(place.wire.asked) == asked  # a book asks nobody
         assert tab.sound
 
 
@@ -200,6 +216,28 @@ def test_a_run_that_waits_for_a_steward_can_be_stopped(place: Place) -> None:
     assert "since" in page
     part.post("/study/cancel")
     assert states(watch(part))[3] == "waits"
+
+
+def test_every_analysis_of_a_book_has_a_card(place: Place, tmp_path: Path) -> None:
+    own = place.browser("own")
+    look(own)
+    run(own)
+    watch(own)
+    names = set(re.findall(r'href="/book/(\w+)"', own.get("/book").text)) - {"file"}
+    assert {"describe", "compare", "quantiles", "table", "survival", "crosstab"} <= names
+    for name in names:
+        page = own.get(f"/book/{name}").text
+        assert 'class="answer"' in page, name
+    (tmp_path / "study.book").write_bytes(own.get("/book/file").body)
+    source = source_of_book(tmp_path / "study.book")
+    with make_server(source, Address()) as running:
+        reader = Browser(running.url)
+        reader.enter(running.link("reader"))
+        assert reader.get("/").headers["location"] == "/book"
+        assert 'class="answer"' in reader.get("/book/compare").text
+        assert reader.get("/book/compare/save.csv").body.startswith(b"variable,")
+        assert "protocol CRP in sepsis" in reader.get("/left").text
+    source.close()
 
 
 def test_what_was_not_shown_is_not_asked(place: Place) -> None:

@@ -192,6 +192,23 @@ def test_the_catalogue_says_who_lacks_what(hospitals: dict[str, Path], tmp_path:
     source.close()
 
 
+def test_a_plan_is_what_the_command_says(researcher: Browser) -> None:
+    reply = researcher.post("/plan", sizes="60 40", effect="0.5", sims="20", chart="/tmp/x.svg")
+    assert reply.status == 303
+    until = time.monotonic() + 120
+    page = researcher.get("/plan").text
+    while "data-poll" in page and time.monotonic() < until:
+        time.sleep(0.2)
+        page = researcher.get("/plan").text
+    assert "unpooled plan --sizes=60,40 --effect=0.5" in page
+    assert "x.svg" not in page  # nothing of a form names a file
+    assert "power" in page.split('class="answer-text"')[1]
+    researcher.post("/plan", sizes="none", effect="0.5")
+    while "data-poll" in (page := researcher.get("/plan").text) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert 'class="error"' in page
+
+
 def test_two_users_never_see_each_other(server: Server) -> None:
     anna, ben = Browser(server.url), Browser(server.url)
     anna.enter(server.link("anna"))

@@ -48,6 +48,7 @@ from unpooled.maths.survival.pseudo_times import (
     known_until,
     reconstruct,
 )
+from unpooled.results.record import joint_members
 from unpooled.results.refusals import center_refusals
 from unpooled.results.report.text import people_text
 from unpooled.results.survival import (
@@ -718,7 +719,9 @@ def _ratios(
                 first,
                 other,
                 None if ratio is None else ratio.interval(),
-                ratio_heterogeneity(list(of_centers.values())),
+                ratio_heterogeneity(
+                    [r for c, r in of_centers.items() if not joint_members(centers[c])]
+                ),
                 tuple(CenterRatio(centers[c], r.interval()) for c, r in of_centers.items()),
             )
         )

@@ -130,6 +130,11 @@ class Center:
                 self._count(released)
             return released
 
+    def release_opened(self, question: JointQuestion, answer: Answer, record: Ledger) -> Release:
+        """What a keeper of a joint center lets out, through the gate."""
+        with self._turn:
+            return self._gate.release_opened(question, answer, record)
+
     def close(self) -> None:
         """Let go of the files, so that another process may write them."""
         self.ledger.close()

@@ -320,6 +320,21 @@ class Gate:
         self._settle(question, payload)
         return released
 
+    def release_opened(self, question: JointQuestion, answer: Answer, record: Ledger) -> Release:
+        """Let out what a keeper opened with the others, or why nothing was; once in their ledger.
+
+        What it tells speaks of the members' people, not of the center's own.
+        """
+        payload, raw = encode(answer), encode(question)
+        if not isinstance(decode_answer(payload).aggregate, ProtocolAnswer | None):
+            raise GateError("a joint center answers a protocol")
+        if answer.k < LEAST_MEMBERS or answer.k != question.plan.k:
+            raise GateError("the K of a joint center must be that of its plan")
+        known = any((e.question, e.answer) == (raw.decode(), payload.decode()) for e in record)
+        if not known:
+            record.append("refusal" if answer.aggregate is None else "release", raw, payload)
+        return Release(self.center, payload, _SEAL)
+
     def repeat(self, question: Asking, ticket: str | None) -> Release | None:
         """The release that a question with this ticket had before; it is not recorded again."""
         entry = None if ticket is None else self.ledger.find(_bytes(question), ticket)

@@ -177,6 +177,7 @@ class Federation:
         timeout: float = 60.0,
         on_missing: OnMissing = "stop",
         progress: Callable[[str], None] | None = None,
+        joint: bool = False,
     ) -> "Federation":
         """The federation of a `federation.toml`: real centers, over the network.
 
@@ -194,12 +195,22 @@ class Federation:
             and says so in the result's `refusals`.
         progress
             Called with a line to show, such as whose steward is waited for.
+        joint
+            As for `local`; the keepers are those of the `federation.toml`.
         """
         from unpooled.federation.network import connect
 
         if on_missing not in get_args(OnMissing):
             raise InputError(f"on_missing must be 'stop' or 'exclude', got {on_missing!r}")
-        return cls(connect(path, timeout, progress), variables, on_missing=on_missing)
+        link = connect(path, timeout, progress)
+        if joint and link.keepers is None:
+            link.close()
+            raise InputError(
+                f"{str(path)!r} names no keepers of a joint center. Hint: name three [[keepers]] "
+                "before the kits are made"
+            )
+        keepers = link.keepers if joint else None
+        return cls(link, variables, on_missing=on_missing, keepers=keepers)
 
     def close(self) -> None:
         """Let go of ledgers and network; a federation can also be used in a `with`."""

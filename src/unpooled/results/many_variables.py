@@ -73,9 +73,9 @@ class ManyVariables(Result, Generic[R]):
     def record(self) -> Record:
         """The circumstances of all results together."""
         records = [result.record for result in self.results]
-        received = dict.fromkeys(release for one in records for release in one.releases)
+        releases = Releases.each_once(one.releases for one in records)
         nearest = dict.fromkeys(near for one in records for near in one.nearest)
-        return replace(records[0], releases=Releases(tuple(received)), nearest=tuple(nearest))
+        return replace(records[0], releases=releases, nearest=tuple(nearest))
 
     @property
     def refusals(self) -> tuple[CenterRefusal, ...]:

@@ -1,6 +1,6 @@
 """All that left the centers, readable."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,12 @@ class Releases:
     """Every release that arrived, in order; `payload` has the very bytes."""
 
     received: tuple[Received, ...]
+
+    @classmethod
+    def each_once(cls, several: "Iterable[Releases]") -> "Releases":
+        """Those of several results together; what two of them rest on stands there once."""
+        found = {(r.center, encode(r.question), r.payload): r for some in several for r in some}
+        return cls(tuple(found.values()))
 
     def __iter__(self) -> Iterator[Received]:
         return iter(self.received)

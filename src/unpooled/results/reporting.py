@@ -78,9 +78,9 @@ def fold_parts(folds: Sequence[Fold]) -> list[Part]:
 
 def _together(records: Sequence[Record]) -> Record:
     """The circumstances of several results."""
-    received = dict.fromkeys(release for record in records for release in record.releases)
+    releases = Releases.each_once(record.releases for record in records)
     centers = dict.fromkeys(center for record in records for center in record.centers)
-    return replace(records[0], releases=Releases(tuple(received)), centers=tuple(centers))
+    return replace(records[0], releases=releases, centers=tuple(centers))
 
 
 def _method(record: Record) -> Section:

@@ -12,6 +12,7 @@ from unpooled.apps.cli.options import CENTERS
 from unpooled.errors import InputError
 
 _SERVING = {
+    "book": (Path | None, None, "A study's book, in place of centers: nobody is asked."),
     "port": (int, 0, "The port; without it, any that is free."),
     "browser": (bool, True, "Open the page in the browser."),
     "key": (Path | None, None, "Write a key for programs to this file; only you can read it."),
@@ -32,15 +33,25 @@ def _command() -> Callable[..., None]:
     def workbench(**typed: Any) -> None:
         """A page in the browser: ask, look, and make a report, without programming."""
         try:
-            from unpooled.apps.workbench.researcher.opening import address_of, run, source_of
+            from unpooled.apps.workbench.researcher.opening import (
+                address_of,
+                run,
+                source_of,
+                source_of_book,
+            )
         except ImportError as error:
             raise InputError(
                 f"the workbench needs {error.name}. Hint: pip install 'unpooled[workbench]'"
             ) from error
         names = ("host", "port", "users", "certificate", "private_key")
         address = address_of(*(typed[name] for name in names))
-        federation = open_federation(typed)
-        run(source_of(federation, typed), address, typed["browser"], print, typed["key"])
+        if typed["book"] is None:
+            source = source_of(open_federation(typed), typed)
+        elif typed["centers"] is not None or typed["federation"] is not None:
+            raise InputError("give either --book, or the centers that are asked, not both")
+        else:
+            source = source_of_book(typed["book"])
+        run(source, address, typed["browser"], print, typed["key"])
 
     serving = [
         Parameter(

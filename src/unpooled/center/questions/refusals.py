@@ -43,6 +43,10 @@ class Reason(StrEnum):
     FEW_MEMBERS = "few-members"
     OTHER_KEEPERS = "other-keepers"
     SIDE_GROUPING = "side-grouping"
+    KEEPER_LOST = "keeper-lost"
+    INTERRUPTED = "interrupted"
+    WRONG_SHARES = "wrong-shares"
+    UNEVEN_SHARES = "uneven-shares"
     NOT_CONNECTED = "not-connected"
     NO_ANSWER = "no-answer"
     WAITING_FOR_STEWARD = "waiting-for-steward"
@@ -137,6 +141,13 @@ RULES: dict[Reason, str] = {
         "a joint center tells of the groupings that are crossed with all others, not of side "
         "groupings"
     ),
+    Reason.KEEPER_LOST: "a keeper of the joint center did not come, or was lost; nothing was told",
+    Reason.INTERRUPTED: (
+        "a keeper of the joint center was lost after it had begun; nothing was told. It can begin "
+        "again with the same members"
+    ),
+    Reason.WRONG_SHARES: "a member's shares cannot be read, or are out of range; nothing was told",
+    Reason.UNEVEN_SHARES: "the members' counts do not add up; nothing more was told",
     Reason.NOT_CONNECTED: "the center is not connected to the coordinator",
     Reason.NO_ANSWER: "the center did not answer within {limit} seconds",
     Reason.WAITING_FOR_STEWARD: (

@@ -144,9 +144,9 @@ def reconstruct(blocks: Sequence[Block], lattice: Lattice) -> list[FollowUp]:
     What is expected depends on all blocks of all arms, and so do the draws: blocks that are
     compared belong into one call.
     """
-    tells_means = {b.center for b in blocks for t in b.tables.tables if not np.isnan(t.means).all()}
+    frank = _tell_all_they_may(blocks)
     read = [
-        _with_crowd(block.tables, lattice) if block.center in tells_means else block.tables
+        _with_crowd(block.tables, lattice) if block.center in frank else block.tables
         for block in blocks
     ]
     events = _placed([tables.events for tables in read], lattice)
@@ -158,6 +158,23 @@ def reconstruct(blocks: Sequence[Block], lattice: Lattice) -> list[FollowUp]:
     ]
     statuses = expected_statuses(people, lattice.upper)
     return [_follow_up(arm_people, statuses.get(i)) for i, arm_people in enumerate(people)]
+
+
+def _tell_all_they_may(blocks: Sequence[Block]) -> set[int]:
+    """The centers that withhold nothing because of earlier answers, as far as can be seen.
+
+    These tell moments; and where they tell the mean of a cell of events, then also its SD, which is
+    what a center leaves out first.
+    """
+    telling, thinned = set[int](), set[int]()
+    for block in blocks:
+        for table in block.tables.tables:
+            if not np.isnan(table.means).all():
+                telling.add(block.center)
+        for table in block.tables.events:
+            if np.any(np.isnan(table.sds) & ~np.isnan(table.means)):
+                thinned.add(block.center)
+    return telling - thinned
 
 
 def _with_crowd(tables: ArmTables, lattice: Lattice) -> ArmTables:
@@ -175,10 +192,13 @@ def _with_crowd(tables: ArmTables, lattice: Lattice) -> ArmTables:
 
 
 def _crowd(table: LatticeTable, k: int, lattice: Lattice) -> LatticeTable:
-    few, people = k // 2, int(table.counts[-1])
+    if lattice.upper not in lattice.atoms:
+        return table
+    people = int(table.counts[-1])
+    few = (1 + min(k - 1, people - k)) // 2  # of 1 to as many
     side = float(lattice.atom_sides[-1, 0])
     edge = float(table.edges[-1]) if len(table.edges) else lattice.lower
-    if not math.isnan(table.means[-1]) or edge >= side or not 0 < few < people:
+    if not math.isnan(table.means[-1]) or edge >= side or few < 1:
         return table
     return replace(
         table,

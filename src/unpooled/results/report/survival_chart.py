@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _TICKS = 7  # about so many times at which people are counted
 _WORDS, _ROOM = 0.6, 0.3  # words reach so far to the right, and so high
+_LINE, _MARGIN = 15, 8  # of words, in pixels
 
 
 def kaplan_meier_chart(
@@ -59,19 +60,19 @@ def _words(
         return []
     halfway = [curve.at(np.array([curve.end * _WORDS]))[0] for *_, curve in curves]
     below = min(halfway) > _ROOM
+    first = HEIGHT - _MARGIN - _LINE * len(headline)  # y is that of the first line
     mark: altair.Chart = (
         alt.Chart(inline([{"text": list(headline)}]))
         .mark_text(
             align="left" if below else "right",
-            baseline="bottom" if below else "top",
-            dy=-15 * (len(headline) - 1) if below else 0,  # the first line stands there
-            lineHeight=15,
+            baseline="top",
+            lineHeight=_LINE,
             fontSize=12,
         )
         .encode(
             text="text:N",
-            x=alt.value(8 if below else WIDTH - 8),
-            y=alt.value(HEIGHT - 8 if below else 8),
+            x=alt.value(_MARGIN if below else WIDTH - _MARGIN),
+            y=alt.value(first if below else _MARGIN),
         )
     )
     return [mark]

@@ -7,6 +7,7 @@ import webbrowser
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from traceback import print_exception
 from typing import TYPE_CHECKING, Any
 
 from unpooled.apps.workbench.foundation.guard import App, Guard, cookies, session_cookie
@@ -96,7 +97,8 @@ def application(
         Route("/leave", entrance.leave, methods=["POST"]),
     ]
     inner: Starlette = Starlette(
-        routes=[*routes, *shared], exception_handlers={404: _not_there, 405: _not_there}
+        routes=[*routes, *shared],
+        exception_handlers={404: _not_there, 405: _not_there, 500: _failed},
     )
     return Guard(inner, sessions, hosts, secure, f"unpooled-{name}-{port}", PUBLIC)
 
@@ -162,6 +164,17 @@ async def _not_there(request: "Request", error: Exception) -> "Response":
     from unpooled.apps.workbench.foundation.page import refusal_page
 
     return HTMLResponse(refusal_page(404, "There is no such page."), 404)
+
+
+async def _failed(request: "Request", error: Exception) -> "Response":
+    """Something that nobody foresaw: its trace goes to the terminal, not into the page."""
+    from starlette.responses import HTMLResponse
+
+    from unpooled.apps.workbench.foundation.page import refusal_page
+
+    print_exception(error)
+    text = "This went wrong. The program's terminal says more; all else goes on."
+    return HTMLResponse(refusal_page(500, text), 500)
 
 
 @dataclass(slots=True)

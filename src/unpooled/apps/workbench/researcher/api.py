@@ -13,8 +13,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from unpooled import __version__
+from unpooled.analyses.protocol import read_protocol
 from unpooled.analyses.specification import Analysis, Argument
 from unpooled.apps.workbench.foundation.page import session
+from unpooled.apps.workbench.researcher.book_pages import book_analyses
 from unpooled.apps.workbench.researcher.work import Entry, Source, Work
 from unpooled.errors import InputError, UnpooledError, unknown
 
@@ -48,6 +50,11 @@ class Api:
             Route("/api/catalogue", _json(self.catalogue)),
             Route("/api/releases", _json(self.releases)),
             Route("/api/questions/{number:int}", _json(self.question)),
+            Route("/api/protocol", _json(self.run), methods=["POST"]),
+            Route("/api/study", _json(self.study)),
+            Route("/api/study/{act}", _json(self.act), methods=["POST"]),
+            Route("/api/book", _json(self.book)),
+            Route("/api/book/{analysis}", _json(self.look), methods=["POST"]),
             Route("/api/{analysis}", _json(self.ask), methods=["POST"]),
         ]
 
@@ -79,6 +86,51 @@ class Api:
         await entry.wait(_PATIENCE)
         return _of_entry(entry)
 
+    async def run(self, request: Request) -> Response:
+        """Ask a protocol."""
+        tables = _object(await request.body())
+        protocol, work = read_protocol(tables), self._work(request)
+        work.run(protocol, tables)
+        return _answer(_study(work), 202, {"location": "/api/study"})
+
+    async def study(self, request: Request) -> Response:
+        """How far each center is."""
+        work = self._work(request)
+        return (
+            _problem("no protocol was asked", 404) if work.study is None else _answer(_study(work))
+        )
+
+    async def act(self, request: Request) -> Response:
+        """Stop, or go on."""
+        work, act = self._work(request), request.path_params["act"]
+        if work.study is None or act not in ("cancel", "resume"):
+            return _problem("no protocol was asked, or this cannot be done with it", 404)
+        if act == "cancel":
+            work.study.cancel()
+        else:
+            work.study.start(work.worker)
+        return _answer(_study(work), 202)
+
+    async def book(self, request: Request) -> Response:
+        """What the book is of."""
+        book = self._work(request).book
+        if book is None:
+            return _problem("there is no book yet", 404)
+        plain = {"protocol": msgspec.to_builtins(book.protocol), "centers": book.centers}
+        refusals = [refusal.to_dict() for refusal in book.refusals]
+        return _answer({**plain, "missing": book.missing, "refusals": refusals})
+
+    async def look(self, request: Request) -> Response:
+        """An analysis of the book."""
+        name, work = request.path_params["analysis"], self._work(request)
+        analyses = book_analyses()
+        if name not in analyses or work.book is None:
+            return _problem("there is no book yet, or no such analysis of one", 404)
+        arguments = read_json(analyses[name], await request.body())
+        answered = await run_in_threadpool(work.look, name, arguments)
+        about = {"analysis": name, "state": "answered", "answer": answered.card.answer}
+        return _answer({**about, "result": answered.result.to_dict()})
+
     async def question(self, request: Request) -> Response:
         """A question that was asked before."""
         entry = self._work(request).entries.get(request.path_params["number"])
@@ -98,10 +150,7 @@ def read_json(analysis: Analysis, body: bytes) -> dict[str, Any]:
         ...
     unpooled.errors.InputError: there is no argument 'By'. Hint: did you mean 'by'?
     """
-    try:
-        plain = msgspec.json.decode(body, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        raise InputError(f"the body must be a JSON object of arguments: {error}") from error
+    plain = _object(body)
     names = [argument.name for argument in analysis.arguments if not argument.python_only]
     for name in plain:
         if name not in names:
@@ -109,6 +158,26 @@ def read_json(analysis: Analysis, body: bytes) -> dict[str, Any]:
     arguments = {name: value for name, value in plain.items() if value is not None}
     analysis.check(arguments)
     return arguments
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise InputError(f"the body must be a JSON object: {error}") from error
+
+
+def _study(work: Work) -> dict[str, Any]:
+    """How far a run is."""
+    study = work.study
+    if study is None:
+        return {}
+    centers = [
+        {"center": one.center, "state": one.state, "says": one.says, "not_told": one.refused}
+        for one in study.states.values()
+    ]
+    about = {"title": study.protocol.title, "state": study.state, "problem": study.problem or None}
+    return {**about, "centers": centers}
 
 
 def _as_typed(value: Any) -> list[str]:
@@ -170,18 +239,20 @@ def openapi(analyses: Mapping[str, Analysis]) -> dict[str, Any]:
             }
         },
     }
+    paths |= {
+        "/api/protocol": _post("protocol", "Ask a protocol: its tables.", {"type": "object"}),
+        "/api/study": _get("How far each center is with the protocol.", 404),
+        "/api/study/cancel": _post("cancel", "Ask no further center.", None),
+        "/api/study/resume": _post("resume", "Ask the centers that have not answered.", None),
+        "/api/book": _get("What came back for the protocol, and from whom.", 404),
+    }
     for name, analysis in analyses.items():
-        paths[f"/api/{name}"] = {
-            "post": {
-                "operationId": name,
-                "summary": analysis.help,
-                "requestBody": {
-                    "required": True,
-                    "content": {"application/json": {"schema": _schema(analysis.arguments)}},
-                },
-                "responses": _RESPONSES,
-            }
-        }
+        paths[f"/api/{name}"] = _post(name, analysis.help, _schema(analysis.arguments))
+    for name, analysis in book_analyses().items():
+        schema = _schema(analysis.arguments)
+        paths[f"/api/book/{name}"] = _post(
+            f"book_{name}", f"{analysis.help} From the book.", schema
+        )
     return {
         "openapi": "3.1.0",
         "info": {
@@ -208,8 +279,22 @@ _RESPONSES: dict[str, Any] = {
 }
 
 
-def _get(summary: str) -> dict[str, Any]:
-    return {"get": {"summary": summary, "responses": {"200": {"description": "It.", **_OBJECT}}}}
+def _get(summary: str, *others: int) -> dict[str, Any]:
+    responses = {"200": {"description": "It.", **_OBJECT}}
+    return {
+        "get": {
+            "summary": summary,
+            "responses": responses | {str(code): _RESPONSES[str(code)] for code in others},
+        }
+    }
+
+
+def _post(name: str, summary: str, schema: dict[str, Any] | None) -> dict[str, Any]:
+    content = {"required": True, "content": {"application/json": {"schema": schema}}}
+    body = {} if schema is None else {"requestBody": content}
+    return {
+        "post": {"operationId": name, "summary": summary, **body, "responses": _RESPONSES},
+    }
 
 
 def _schema(arguments: Sequence[Argument]) -> dict[str, Any]:

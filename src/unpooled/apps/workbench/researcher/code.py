@@ -53,6 +53,11 @@ class Opening:
         call = f"unpooled.Book.open({path!r})"
         return cls("book", f"import unpooled\nbook = {call}", ("--book", path))
 
+    def of_study(self) -> "Opening":
+        """The book of a study that these centers were asked."""
+        run = f'{self.python}\nbook = fed.run("protocol.toml")'
+        return Opening("book", run, ("--book", "study.book"))
+
 
 class _Verbatim(str):
     """Python as it is."""

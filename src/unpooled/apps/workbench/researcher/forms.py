@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any, NamedTuple
@@ -53,16 +53,20 @@ class Field:
         return next(iter(self.chosen), "")
 
 
-def fields_of(analysis: Analysis, catalogue: CatalogueResult, typed: Typed) -> list[Field]:
+Choices = Callable[[str], Sequence[tuple[str, str]]]
+"""An argument's name → the variables that it may name, each with its label."""
+
+
+def fields_of(analysis: Analysis, choices: Choices, typed: Typed) -> list[Field]:
     """The fields of an analysis, with what was typed before."""
     return [
-        _field(argument, catalogue, typed)
+        _field(argument, choices, typed)
         for argument in analysis.arguments
         if not argument.python_only
     ]
 
 
-def _field(argument: Argument, catalogue: CatalogueResult, typed: Typed) -> Field:
+def _field(argument: Argument, choices: Choices, typed: Typed) -> Field:
     given = [text for text in typed.get(argument.name, ()) if text]
     label = words.ARGUMENTS.get(argument.name, argument.name.replace("_", " ").capitalize())
     about = argument.name, label, argument.help
@@ -72,7 +76,7 @@ def _field(argument: Argument, catalogue: CatalogueResult, typed: Typed) -> Fiel
             control = "select" if argument.kind == "variable" else "several"
             empty = () if required else (Option("", words.NOBODY_GROUPED, not given),)
             first = (Option("", words.CHOOSE, not given),) if required else empty
-            options = (*first, *_variables(catalogue, given))
+            options = (*first, *_options(choices(argument.name), given))
             return Field(*about, control, required, options=options)
         case "choice":
             chosen = given or [str(argument.default)]
@@ -94,15 +98,25 @@ def _field(argument: Argument, catalogue: CatalogueResult, typed: Typed) -> Fiel
             return Field(*about, "text", required, " ".join(given))
 
 
-def _variables(catalogue: CatalogueResult, given: Sequence[str]) -> list[Option]:
+def _options(names: Sequence[tuple[str, str]], given: Sequence[str]) -> list[Option]:
+    """What may be named; what was typed is there even if it may not."""
+    options = [Option(name, label, name in given) for name, label in names]
+    known = [name for name, _ in names]
+    return [*options, *(Option(name, name, True) for name in given if name not in known)]
+
+
+def choices_of(catalogue: CatalogueResult) -> Choices:
+    """The centers' variables, for every argument; with how many centers have it, where not all."""
     every = len(catalogue.centers)
-    options = []
-    for row in catalogue.rows:
-        left_out = len(row.problems)
-        label = f"{row.name} ({every - left_out} of {every} centers)" if left_out else row.name
-        options.append(Option(row.name, label, row.name in given))
-    unknown = [name for name in given if name not in catalogue.names()]
-    return [*options, *(Option(name, name, True) for name in unknown)]
+    names = [
+        (row.name, row.name if not row.problems else _at(row.name, every, len(row.problems)))
+        for row in catalogue.rows
+    ]
+    return lambda _: names
+
+
+def _at(name: str, every: int, without: int) -> str:
+    return f"{name} ({every - without} of {every} centers)"
 
 
 def _numbers_text(default: object) -> str:

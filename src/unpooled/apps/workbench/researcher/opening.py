@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from unpooled.analyses.book import Book
 from unpooled.apps.workbench.foundation.server import (
     Address,
     Server,
@@ -40,6 +41,12 @@ def source_of(federation: "Federation", typed: Mapping[str, Any]) -> Source:
         Opening.of_files(files, named, options, column),
         federation,
     )
+
+
+def source_of_book(path: Path) -> Source:
+    """A book, of which no center is asked."""
+    book = Book.open(path)
+    return Source(book.protocol.title, Opening.of_book(str(path)), None, book=book)
 
 
 def _plain(value: Any) -> Any:

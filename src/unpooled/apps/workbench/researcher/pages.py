@@ -12,9 +12,16 @@ from unpooled.apps.workbench.foundation.page import Pages, Site, Tab, form, go, 
 from unpooled.apps.workbench.foundation.sessions import Sessions
 from unpooled.apps.workbench.researcher import words
 from unpooled.apps.workbench.researcher.api import Api
+from unpooled.apps.workbench.researcher.book_pages import BookPages, file_response
 from unpooled.apps.workbench.researcher.code import command_line, python_code
-from unpooled.apps.workbench.researcher.forms import Typed, fields_of, read_arguments
-from unpooled.apps.workbench.researcher.saving import KINDS, OF_REPORTS, file_name, saved
+from unpooled.apps.workbench.researcher.forms import (
+    Typed,
+    choices_of,
+    fields_of,
+    read_arguments,
+)
+from unpooled.apps.workbench.researcher.planning import Planning, fields
+from unpooled.apps.workbench.researcher.saving import KINDS, OF_REPORTS
 from unpooled.apps.workbench.researcher.study_pages import StudyPages
 from unpooled.apps.workbench.researcher.work import Entry, Source, Work
 from unpooled.errors import UnpooledError
@@ -32,12 +39,18 @@ class Workbench:
     def __init__(self, source: Source, sessions: Sessions) -> None:
         self.source = source
         self.sessions = sessions
-        tabs = [
+        self.planning = Planning()
+        of_centers = [
             Tab("/", words.CATALOGUE),
             Tab("/ask", words.ASK),
             Tab("/protocol", words.PROTOCOL),
             Tab("/study", words.STUDY),
+        ]
+        tabs = [
+            *(of_centers if source.federation is not None else []),
+            Tab("/book", words.BOOK),
             Tab("/report", words.REPORT),
+            Tab("/plan", words.PLAN),
             Tab("/left", words.LEFT),
             Tab("/programs", words.PROGRAMS),
         ]
@@ -58,9 +71,12 @@ class Workbench:
             Route("/report/save.{kind}", self.save_report),
             Route("/report/move", self.move, methods=["POST"]),
             Route("/left", self.left),
+            Route("/plan", self.plan, methods=["GET"]),
+            Route("/plan", self.make_plan, methods=["POST"]),
             Route("/programs", self.programs, methods=["GET"]),
             Route("/programs", self.make_key, methods=["POST"]),
             *StudyPages(self.source, self._page).routes,
+            *BookPages(self.source, self._page).routes,
             *Api(self.source).routes,
         ]
 
@@ -72,6 +88,8 @@ class Workbench:
 
     async def catalogue(self, request: Request) -> Response:
         """The variables, and where they are not."""
+        if self.source.federation is None:
+            return go("/book")
         found = await run_in_threadpool(self.source.catalogue)
         wanted = request.query_params.get("search", "")
         rows = [_row(row, found.centers) for row in found.rows]
@@ -109,7 +127,7 @@ class Workbench:
             status=status,
             analysis=analysis,
             heading=words.ANALYSES.get(name, name.capitalize()),
-            fields=fields_of(analysis, catalogue, typed),
+            fields=fields_of(analysis, choices_of(catalogue), typed),
             problem=problem,
         )
 
@@ -140,7 +158,7 @@ class Workbench:
             entry=entry,
             heading=words.ANALYSES.get(entry.analysis.name, entry.analysis.name),
             analysis=entry.analysis,
-            fields=fields_of(entry.analysis, catalogue, entry.typed),
+            fields=fields_of(entry.analysis, choices_of(catalogue), entry.typed),
             problem="",
             pinned=entry.number in self._work(request).pinned,
             **self._shown(entry),
@@ -148,7 +166,7 @@ class Workbench:
 
     def _shown(self, entry: Entry) -> dict[str, Any]:
         """What the template of a card needs."""
-        about = self.source.opening, entry.analysis, entry.arguments
+        about = entry.opening, entry.analysis, entry.arguments
         code = {"python": python_code(*about), "command_line": command_line(*about)}
         return {**code, "alignment": alignment}
 
@@ -169,14 +187,14 @@ class Workbench:
         entry, kind = self._entry(request), request.path_params["kind"]
         if entry is None or entry.state != "answered" or kind not in KINDS:
             return self._stopped(request, words.NO_SUCH_CARD)
-        return await _file([entry], entry.title, kind)
+        return await file_response([entry.answered.result], entry.title, kind)
 
     async def save_report(self, request: Request) -> Response:
         """The pinned cards as a file."""
         entries, kind = self._work(request).report, request.path_params["kind"]
         if not entries or kind not in OF_REPORTS:
             return self._stopped(request, words.NOTHING_PINNED)
-        return await _file(entries, words.REPORT, kind)
+        return await file_response([entry.answered.result for entry in entries], words.REPORT, kind)
 
     async def report(self, request: Request) -> Response:
         """The pinned cards."""
@@ -206,6 +224,18 @@ class Workbench:
         ]
         return self._page(request, "left.html", rows=rows)
 
+    async def plan(self, request: Request) -> Response:
+        """The form of a plan, and the last one."""
+        planned = self._work(request).planned
+        typed = {} if planned is None else planned.typed
+        shown = await run_in_threadpool(fields)
+        return self._page(request, "plan.html", fields=shown, planned=planned, typed=typed)
+
+    async def make_plan(self, request: Request) -> Response:
+        """Begin to simulate."""
+        self._work(request).planned = self.planning.plan(await form(request))
+        return go("/plan")
+
     async def programs(self, request: Request) -> Response:
         """How a program asks the same."""
         return self._page(request, "programs.html", key=None, url=str(request.base_url))
@@ -217,14 +247,6 @@ class Workbench:
 
     def _stopped(self, request: Request, text: str) -> Response:
         return self.pages.page(request, "missing.html", 404, words=words, text=text)
-
-
-async def _file(entries: Sequence[Entry], title: str, kind: str) -> Response:
-    """A file that the browser saves."""
-    results = [entry.answered.result for entry in entries]
-    content = await run_in_threadpool(saved, results, title, kind)
-    disposition = {"content-disposition": f'attachment; filename="{file_name(title, kind)}"'}
-    return Response(content, media_type=KINDS[kind], headers=disposition)
 
 
 def _row(row: CatalogueRow, centers: Sequence[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from unpooled.analyses.ask_protocol import ProtocolReplies
+from unpooled.analyses.book import Book
 from unpooled.center.questions import MISSING, Protocol, ProtocolAnswer, Reason
 from unpooled.errors import UnpooledError
 from unpooled.federation import Federation
@@ -52,10 +53,22 @@ class Study:
     problem: str = ""
     running: bool = False
     _stop: threading.Event = field(default_factory=threading.Event)
+    _book: Book | None = None
 
     def __post_init__(self) -> None:
         for center in self.federation.centers:
             self.states[center] = CenterState(center)
+
+    @property
+    def book(self) -> Book | None:
+        """What came back so far; None while nobody has answered."""
+        if not self.received:
+            return None
+        if self._book is None or len(self._book.centers) != len(self.received):
+            refused = [item for item in self.refusals.items() if item[0] not in self.received]
+            every = self.federation.centers
+            self._book = Book(self.protocol, list(self.received.values()), refused, every)
+        return self._book
 
     @property
     def answered(self) -> int:

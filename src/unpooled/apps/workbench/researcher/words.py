@@ -23,6 +23,8 @@ ARGUMENTS = {
     "event": "Event",
     "event_is": "Value that means the event",
     "horizon": "Horizon",
+    "covariates": "Adjusted for",
+    "levels": "Levels, in this order",
     "at": "Survival at these times",
 }
 ANALYSES = {
@@ -176,3 +178,22 @@ STUDY_OVER = {
     "stopped": "Some centers have not answered. What the others said is kept.",
     "done": "All centers have said what they say.",
 }
+
+PLAN = "Plan"
+PLAN_LEAD = (
+    "How sure a planned study would be: power and precision of the federation beside pooled data, "
+    "by simulation. No center is asked."
+)
+NO_PLAN = "Planning needs another package: pip install 'unpooled[study]'."
+PLAN_IT = "Simulate"
+PLANNING = "It is simulated."
+NOTHING_PLANNED = "Say how many people each center has, and what you want to find."
+
+BOOK = "Book"
+NO_BOOK = "There is no book yet. A book is what came back for a protocol."
+BOOK_LEAD = "What the centers told for this protocol. Cards are computed from it; nobody is asked."
+IN_BOOK = "In the book"
+NOT_IN_BOOK = "Not in the book"
+SAVE_BOOK = "Save the book"
+SHOW = "Show"
+TO_BOOK = "Look at what came back"

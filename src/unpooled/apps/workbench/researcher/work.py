@@ -1,7 +1,6 @@
 """What a user does at the workbench: questions, their cards, and what is pinned to a report."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -9,11 +8,13 @@ from typing import Any
 
 from markupsafe import Markup
 
+from unpooled.analyses.book import Book
 from unpooled.analyses.specification import ANALYSES, Analysis
 from unpooled.apps.workbench.researcher.code import Opening
 from unpooled.apps.workbench.researcher.draft import Draft
 from unpooled.apps.workbench.researcher.drawing import draw
 from unpooled.apps.workbench.researcher.forms import Typed
+from unpooled.apps.workbench.researcher.planning import Planned
 from unpooled.apps.workbench.researcher.study import Study
 from unpooled.center.data.variables import Codebook
 from unpooled.center.questions import Protocol
@@ -24,6 +25,7 @@ from unpooled.results.catalogue import CatalogueResult
 from unpooled.results.releases import Releases
 from unpooled.results.result import Result
 
+MOST_KEPT = 60  # answers of a book that are kept
 MOST_ENTRIES = 500  # that a user keeps; the oldest that is not pinned makes room
 
 
@@ -51,7 +53,12 @@ class Entry:
     typed: Typed
     arguments: dict[str, Any]
     future: "Future[Answered]"
-    began: float = field(default_factory=time.monotonic)
+    opening: Opening
+
+    @property
+    def of_book(self) -> bool:
+        """Whether no center was asked for it."""
+        return self.opening.name == "book"
 
     @property
     def state(self) -> str:
@@ -97,12 +104,16 @@ class Work:
     """The work of one user. Nobody else sees it."""
 
     federation: Federation | None
+    opening: Opening
     worker: ThreadPoolExecutor  # shared: centers answer one question at a time
+    opened: Book | None = None  # a book that was opened from its file
     entries: dict[int, Entry] = field(default_factory=dict)
     pinned: list[int] = field(default_factory=list)
     draft: Draft | None = None
     study: Study | None = None
+    planned: Planned | None = None
     _last: int = 0
+    _looked: dict[str, tuple[Book, Answered]] = field(default_factory=dict)
 
     def ask(self, analysis: Analysis, typed: Typed, arguments: dict[str, Any]) -> Entry:
         """Begin to ask the centers; the entry says when they have answered."""
@@ -110,11 +121,53 @@ class Work:
             raise InputError("a book asks no center")
         method: Callable[..., Result] = getattr(self.federation, analysis.name)
         future = self.worker.submit(lambda: Answered.of(method(**arguments)))
+        return self._enter(analysis, typed, arguments, future, self.opening)
+
+    def _enter(
+        self,
+        analysis: Analysis,
+        typed: Typed,
+        arguments: dict[str, Any],
+        future: "Future[Answered]",
+        opening: Opening,
+    ) -> Entry:
         self._last += 1
-        entry = Entry(self._last, analysis, typed, arguments, future)
+        entry = Entry(self._last, analysis, typed, arguments, future, opening)
         self.entries[entry.number] = entry
         self._make_room()
         return entry
+
+    @property
+    def book(self) -> Book | None:
+        """The book: that of the study, as far as centers have answered; else the opened one."""
+        return self.opened if self.study is None else self.study.book
+
+    def look(self, name: str, arguments: dict[str, Any]) -> Answered:
+        """What the book says; kept for a while, since people go back and forth."""
+        book = self.book
+        if book is None:
+            raise InputError("there is no book yet. Hint: ask a protocol first")
+        key = f"{id(book)} {name} {sorted(arguments.items())!r}"
+        kept = self._looked.get(key)
+        if kept is None or kept[0] is not book:
+            kept = book, Answered.of(getattr(book, name)(**arguments))
+            self._looked[key] = kept
+            if len(self._looked) > MOST_KEPT:
+                self._looked.pop(next(iter(self._looked)))
+        return kept[1]
+
+    def keep(
+        self,
+        analysis: Analysis,
+        typed: Typed,
+        arguments: dict[str, Any],
+        answered: Answered,
+        opening: Opening,
+    ) -> Entry:
+        """Keep a card of the book."""
+        future: Future[Answered] = Future()
+        future.set_result(answered)
+        return self._enter(analysis, typed, arguments, future, opening)
 
     def run(self, protocol: Protocol, tables: Mapping[str, Any]) -> None:
         """Begin to ask a protocol; an earlier run asks no further center."""
@@ -153,7 +206,9 @@ class Work:
     @property
     def releases(self) -> Releases:
         """All that left the centers for this user."""
-        return Releases(()) if self.federation is None else self.federation.releases
+        if self.federation is None:
+            return Releases(()) if self.opened is None else self.opened.releases
+        return self.federation.releases
 
 
 @dataclass(slots=True)
@@ -164,6 +219,7 @@ class Source:
     opening: Opening
     federation: Federation | None
     worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "centers"))
+    book: Book | None = None
     _works: dict[str, Work] = field(default_factory=dict)
     _catalogue: "Future[CatalogueResult] | None" = None
 
@@ -171,8 +227,13 @@ class Source:
         """The work of a user."""
         if user not in self._works:
             own = None if self.federation is None else self.federation.for_another()
-            self._works[user] = Work(own, self.worker)
+            self._works[user] = Work(own, self.opening, self.worker, self.book)
         return self._works[user]
+
+    @property
+    def book_opening(self) -> Opening:
+        """How a program opens the book."""
+        return self.opening if self.opening.name == "book" else self.opening.of_study()
 
     @property
     def codebook(self) -> Codebook:
