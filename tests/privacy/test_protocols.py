@@ -85,7 +85,7 @@ def _each_value_its_own_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disclosure, "_CROWD", 1)
 
 
-@pytest.mark.parametrize("seed", (0, 1, 2, 5, 6, 8))
+@pytest.mark.parametrize("seed", [0, 1, 2, 5, 6, 8])
 def test_nothing_that_follows_from_protocols_and_questions_speaks_of_fewer_than_k_people(
     seed: int,
 ) -> None:
