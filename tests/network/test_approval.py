@@ -267,7 +267,7 @@ def test_what_waits_outlasts_the_analysts_patience_and_a_restart(
     assert "nothing waits" in run("center", "pending", kit)
     answer = run("center", "decided", kit)
     refused = [line.split()[0] for line in answer.splitlines() if line.endswith("  refused")][-1]
-    assert "is held anew" in run("center", "withdraw", kit, refused)
+    assert "is held again" in run("center", "withdraw", kit, refused)
     assert f"{refused}  refused" not in run("center", "decided", kit)
     eventually(ask_and_wait)
     assert refused in run("center", "pending", kit)

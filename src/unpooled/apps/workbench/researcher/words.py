@@ -61,7 +61,8 @@ EARLIER = "Asked so far"
 NOTHING_ASKED = "Nothing was asked yet."
 CHOOSE = "choose"
 NOBODY_GROUPED = "no groups"
-MORE_VARIABLES = "More variables"
+NOT_NAMED = "not named"
+MORE_VARIABLES = "More of these"
 OPTIONS = "More options"
 NUMBERS_HINT = "numbers, between spaces or commas"
 NAMES_HINT = "between commas; a name that has a comma goes in quotes"
@@ -124,7 +125,7 @@ PROTOCOL_LEAD = (
 )
 TITLE = "Title"
 PURPOSE = "Purpose, as the stewards read it"
-SMALLEST = "At least so many people a number (K)"
+SMALLEST = "The least number of people that a number describes (K)"
 GROUPINGS = "Groupings, the most important first"
 GROUPINGS_HINT = (
     "People who are alike in all groupings are a block. Where a block has too few people, the last "
