@@ -5,18 +5,18 @@ and only then seals the bytes into a `Release`. There is no other way to make on
 skip it. An answer that breaks a rule raises; it is never trimmed into shape.
 
 The gate knows no kind of answer. It asks each for the groups that it names, for what it tells of
-whom, and for its own limits; it compares what is said with what is declared, and judges that beside
-all that left before.
+whom, and for its own limits; it compares each count with the people who are declared, each other
+number and each word with what was checked, and judges what is declared beside all that left before.
 
 Where the steward wants to be asked, the judged bytes are held, neither recorded nor released, until
 they have decided.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -29,11 +29,13 @@ from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     ANSWERS,
     EVERYBODY,
+    OTHER,
     Aggregate,
     Answer,
     Catalogue,
     CatalogueQuestion,
     CategoryQuestion,
+    CellMoments,
     CohortQuestion,
     Grouping,
     JointQuestion,
@@ -65,6 +67,7 @@ from unpooled.maths.joint.shares import KEEPERS
 Asking = Question | CohortQuestion | None
 
 _SEAL = object()
+_WORDS = {*get_args(CellMoments), "events", "censored", "both"}  # that any answer may have
 _NOT_COUNTS = frozenset({"spans"})  # whole numbers that speak of bins, not of people
 
 
@@ -369,7 +372,8 @@ class Gate:
         if not set(answer.nearest) <= set(aggregate.labels()):
             raise GateError("a group that was not asked for must not be named")
         declared = self.variables.get(question.variable, Variable())
-        aggregate.limits(question, self.policy.terms(question, declared))
+        checked = aggregate.limits(question, self.policy.terms(question, declared))
+        _judge_rest(aggregate, question, asked.cohort, checked)
         return self._judge_people(aggregate, question, asked)
 
     def _judge_refusals(self, answer: Answer, question: Asking, cohort: Cohort | None) -> None:
@@ -440,6 +444,41 @@ class Gate:
         if about is not None:
             self.memory.remember(number, about, draft, against)
         return Release(self.center, payload, _SEAL)
+
+
+def _judge_rest(
+    aggregate: Aggregate, question: CohortQuestion, cohort: Cohort, checked: Iterable[float]
+) -> None:
+    """No number that is no count but those that its limits looked at; no word that is not public.
+
+    So a kind of answer that has one more field cannot leave before somebody thinks of it.
+    """
+    each = list(_leaves(aggregate))
+    if any(type(leaf) not in (int, float, str) for leaf in each):
+        raise GateError("an answer says numbers and words, nothing else")
+    numbers = Counter(leaf for leaf in each if isinstance(leaf, float))
+    if numbers - Counter(map(float, checked or ())):
+        raise GateError("a number that is said must be one that its limits check")
+    levels = cohort.level_names() if isinstance(question, CategoryQuestion) else ()
+    words = {*_WORDS, OTHER, *aggregate.labels(), *levels}
+    if not words.issuperset(leaf for leaf in each if isinstance(leaf, str)):
+        raise GateError("a word that is none of the question's must not be named")
+
+
+def _leaves(said: object) -> Iterator[object]:
+    """Every number and every word in an aggregate, but the names of its fields."""
+    match said:
+        case msgspec.Struct():
+            yield from _leaves([getattr(said, name) for name in said.__struct_fields__])
+        case dict():
+            yield from _leaves([*said, *said.values()])
+        case list() | tuple() | set() | frozenset():
+            for part in said:
+                yield from _leaves(part)
+        case None:
+            return
+        case _:
+            yield said
 
 
 def raw_name(question: CohortQuestion) -> str:
