@@ -90,6 +90,39 @@ def _as_text(level: object) -> object:
     return group_label(level) if isinstance(level, int | float) else level
 
 
+def protocol_text(plan: Protocol) -> str:
+    """What a protocol asks, in words.
+
+    Examples
+    --------
+    >>> print(protocol_text(read_protocol({"title": "CRP", "variables": {"crp": {}}})))
+    CRP
+    crp: a number
+    """
+    lines = [plan.title]
+    if plan.purpose is not None:
+        lines.append(f"purpose: {plan.purpose}")
+    if plan.k is not None:
+        lines.append(f"every number describes at least {plan.k} people")
+    for grouping in plan.groups:
+        levels = ", ".join(grouping.names) or "the levels of K people"
+        crossed = "" if grouping.with_ is None else f"; crossed with {', '.join(grouping.with_)}"
+        of = "" if grouping.of is None else f" (of {grouping.of})"
+        lines.append(f"grouping {grouping.name}{of}: {levels}{crossed}")
+    for name, variable in plan.variables.items():
+        kind = variable.kind or ("category" if variable.levels else "number")
+        unit = "" if variable.unit is None else f", {variable.unit}"
+        label = "" if variable.label is None else f" ({variable.label}{unit})"
+        levels = "" if variable.levels is None else f": {', '.join(variable.levels)}"
+        lines.append(f"{name}{label}: a {kind}{levels}")
+    lines += [
+        f"survival: {outcome.time} until {outcome.event}, up to {outcome.horizon:g}"
+        for outcome in plan.survival
+    ]
+    lines += [f"pair: {' and '.join(pair.variables)}" for pair in plan.pairs]
+    return "\n".join(lines)
+
+
 # --- a first draft ------------------------------------------------------------------------------
 
 _MOST_LEVELS = 12  # of a variable that is drafted as a category

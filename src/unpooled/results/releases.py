@@ -1,7 +1,7 @@
 """All that left the centers, readable."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -36,7 +36,7 @@ class Received:
     """A release as it arrived: the question, and the very bytes."""
 
     center: str
-    question: Question
+    question: Question = field(hash=False)  # a protocol holds tables
     payload: bytes
 
 
