@@ -55,6 +55,7 @@ from unpooled.center.questions import (
     People,
     Powers,
     PowersQuestion,
+    ProtocolCheckQuestion,
     ProtocolQuestion,
     Question,
     RankedGroup,
@@ -88,7 +89,8 @@ def gate(rows: pl.DataFrame, policy: Policy = FREE, los: Variable | None = None)
 
 def asked(door: Gate, question: Question, rows: pl.DataFrame) -> Asked | None:
     """The people whom a question means, beside all that the door let out."""
-    if isinstance(question, CatalogueQuestion | ProtocolQuestion | JointQuestion):
+    whole = CatalogueQuestion | ProtocolQuestion | ProtocolCheckQuestion | JointQuestion
+    if isinstance(question, whole):
         return None
     truth = Rows(open_source(rows), FREE, KEY.secret)
     return Asked(find_cohort(truth, question, Variable(lower=0)), door.memory.state)

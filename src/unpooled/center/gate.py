@@ -42,6 +42,8 @@ from unpooled.center.questions import (
     MomentsQuestion,
     OutcomeQuestion,
     ProtocolAnswer,
+    ProtocolCheck,
+    ProtocolCheckQuestion,
     ProtocolPart,
     ProtocolQuestion,
     Question,
@@ -186,18 +188,8 @@ class Gate:
 
         The last line is of the whole, as it leaves.
         """
-        self._check_parts(question, parts)
-        answer = Answer(
-            k=self.policy.k,
-            aggregate=ProtocolAnswer(
-                k=self.policy.k,
-                parts=tuple(
-                    ProtocolPart(question=part.question, answer=decode_answer(part.payload))
-                    for part in parts
-                ),
-            ),
-            shuts_out=tuple(shuts_out),
-        )
+        together = self._together(question, parts)
+        answer = Answer(k=self.policy.k, aggregate=together, shuts_out=tuple(shuts_out))
         payload = encode(answer)
         if self._approved(question, payload, ticket):
             for part in parts:
@@ -228,7 +220,36 @@ class Gate:
         self._settle(question, payload)
         return released
 
-    def _check_parts(self, question: ProtocolQuestion, parts: Sequence[Judged]) -> None:
+    def release_check(
+        self,
+        question: ProtocolCheckQuestion,
+        parts: Sequence[Judged],
+        ticket: str | None = None,
+    ) -> Release:
+        """Let out what a protocol would be told, without any of it; nothing counts as told."""
+        check = ProtocolCheck.of(self._together(question, parts))
+        answer = Answer(k=self.policy.k, aggregate=check)
+        payload = encode(answer)
+        if self._approved(question, payload, ticket):
+            released = self._recorded(question, answer, payload, None, ticket, None)
+        else:
+            released = self._refused(question, ticket)
+        self._settle(question, payload)
+        return released
+
+    def _together(
+        self, question: ProtocolQuestion | ProtocolCheckQuestion, parts: Sequence[Judged]
+    ) -> ProtocolAnswer:
+        self._check_parts(question, parts)
+        answered = (
+            ProtocolPart(question=part.question, answer=decode_answer(part.payload))
+            for part in parts
+        )
+        return ProtocolAnswer(k=self.policy.k, parts=tuple(answered))
+
+    def _check_parts(
+        self, question: ProtocolQuestion | ProtocolCheckQuestion, parts: Sequence[Judged]
+    ) -> None:
         """The parts are the questions of the protocol, each judged beside those before it."""
         protocol = question.protocol
         kinds = {
@@ -288,7 +309,7 @@ class Gate:
 
     def spoke_alone(self) -> bool:
         """Whether anything left that tells of the center's people alone."""
-        about = (CatalogueQuestion, JointQuestion)
+        about = (CatalogueQuestion, JointQuestion, ProtocolCheckQuestion)
         return any(
             entry.kind == "release"
             and not isinstance(decode_question(entry.question.encode()), about)
@@ -495,6 +516,8 @@ def _about(question: Asking) -> str | None:
     """What the memory calls a question about people."""
     if isinstance(question, ProtocolQuestion):
         return f"protocol {question.protocol.title}"
+    if isinstance(question, ProtocolCheckQuestion):
+        return f"check of protocol {question.protocol.title}"
     if isinstance(question, JointQuestion):
         return f"a joint center for {question.protocol.title}"
     if isinstance(question, CohortQuestion):
