@@ -190,6 +190,16 @@ def test_a_policy_shares_nothing_or_everything() -> None:
         assert set(replies.answers) == {"joint (6 centers)"}
 
 
+def test_a_center_that_cannot_tell_the_first_grouping_apart_counts_in_the_joint_center() -> None:
+    frames = hospitals(14, 1, 4)
+    one_arm = pl.lit(["patient"] * 3 + ["control"] * 57).explode()
+    frames["lopsided"] = hospital(np.random.default_rng(1), 60).with_columns(arm=one_arm)
+    with federation(frames) as fed:
+        replies = ask(fed)
+    assert set(replies.answers) == {"large 0", "joint (5 centers)"}
+    assert "lopsided" in replies.members
+
+
 def test_no_value_beyond_the_limits_of_a_protocol_makes_a_center_say_so() -> None:
     frames = hospitals(11, 0, 6)
     far = {**frames, "small 2": frames["small 2"].with_columns(crp=pl.lit(500.0))}
