@@ -489,7 +489,7 @@ class Center:
         if close.against is not None:
             earlier = self._memory.about(close.against)
             _log.info(
-                "%s: %s would isolate people beside entry %s, %s",
+                "%s: %s would isolate people together with entry %s, %s",
                 self.name,
                 question,
                 close.against,

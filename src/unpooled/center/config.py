@@ -223,7 +223,8 @@ def _check(name: str, variable: CenterVariable, kinds: Mapping[str, Kind]) -> No
                 float(code)
             except ValueError:
                 raise InputError(
-                    f"variables: the column {local!r} has numbers, so {code!r} is none of its codes"
+                    f"variables: the column {local!r} is numeric; {code!r} cannot be one of "
+                    "its codes"
                 ) from None
 
 

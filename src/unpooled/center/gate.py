@@ -238,7 +238,9 @@ class Gate:
         before = self.memory.state.at(self.policy.k)
         for part in parts:
             if not part.before.tells_as(before):
-                raise GateError("each part of a protocol must be judged beside those before it")
+                raise GateError(
+                    "each part of a protocol must be judged together with those before it"
+                )
             before = part.draft
 
     def _approved(self, question: Asking, payload: bytes, ticket: str | None) -> bool:
@@ -345,11 +347,11 @@ class Gate:
     def _judged(self, answer: Answer, question: Asking, asked: Asked | None) -> Draft | None:
         """What would be told, in full; raises unless all of it may leave."""
         if answer.k != self.policy.k:
-            raise GateError("the K that is told must be the K that is in force")
+            raise GateError("the K of an answer must be the K that is in force")
         self._judge_refusals(answer, question, None if asked is None else asked.cohort)
         aggregate: Any = answer.aggregate
         if self.shared and not isinstance(aggregate, Catalogue | None):
-            raise GateError("who counts in a joint center must not be told of alone")
+            raise GateError("people who count in a joint center must not be described alone")
         if aggregate is None:
             if answer.nearest:
                 raise GateError("a group that was not asked for must not be named")
@@ -393,7 +395,7 @@ class Gate:
             raise GateError("the policy does not allow this variable")
         labels = list(aggregate.labels())
         if len(set(labels)) < len(labels) or not labels:
-            raise GateError("a group must be told once")
+            raise GateError("a group must be named once")
         asked = {EVERYBODY} if question.by is None else groups or set(cohort.groups)
         if question.blocks is not None:
             asked = set(cohort.blocks or ())

@@ -596,7 +596,7 @@ class CompareResult(Result):
             )
         if random is not None and differ is not None and differ.p_value < _DISAGREE:
             sentences.append(
-                "The centers disagree: no single effect speaks for all of them. Look at each, "
+                "The centers disagree: no single effect describes all of them. Look at each, "
                 "and at the interval of random effects."
             )
         return sentences + ([] if self.pooled is None else self.pooled.distribution.differing())

@@ -65,7 +65,7 @@ class TableResult(Result):
         return Reach.of(people_of, people, self.record, self.refusals, people_of)
 
     def alike(self, groups: Sequence[str]) -> Alike:
-        """The counts that a test of these groups uses: nobody's bin depends on his group."""
+        """The counts that a test of these groups uses: nobody's bin depends on their group."""
         return alike(self.pools, self.table, groups)
 
     @property

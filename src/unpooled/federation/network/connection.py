@@ -34,7 +34,7 @@ class FlareLink:
     kit
         The analyst's kit.
     analyst
-        His name, as in the kit.
+        Their name, as in the kit.
     centers
         The names of all centers of the federation, connected or not.
     timeout

@@ -207,7 +207,7 @@ approval = "auto"            # or "ask": the steward sees every payload before i
 ram_mb = 1000                # memory that answers may take; what does not fit lies here on disk
 
 [policy]
-k = 10                       # every number describes at least so many people
+k = 10                       # every number describes at least that many people
 # variables = ["los", "procedure"]
 ad_hoc = "groupings"         # people are chosen by groupings alone; "free": by any condition
 # Name the groupings; without them single questions are about everybody. Each is a column, [] for

@@ -78,7 +78,7 @@ def run_center(folder: Path, config: Path | None, say: Say) -> None:
     path = kit_folder / "center.toml" if config is None else config.absolute()
     written = read_center(path)
     if written.name != kit.name:
-        raise InputError(f"{str(path)!r} is of {written.name!r}, the kit is of {kit.name!r}")
+        raise InputError(f"{str(path)!r} belongs to {written.name!r}, the kit to {kit.name!r}")
     _keep_log(kit_folder / "center.log")
     publics = {keeper.name: keeper.public for keeper in kit.keepers}
     center = open_center(written, path.parent, publics)
