@@ -314,6 +314,13 @@ def test_results_say_what_json_says(book: Book) -> None:
         assert each.title in str(each)
 
 
+def test_levels_that_nobody_has_are_said(fed: Federation) -> None:
+    groups = [{"name": "arm", "levels": ["Control", "Patient"]}]
+    misspelled = fed.for_another().run({"title": "t", "groups": groups, "variables": {"crp": {}}})
+    with pytest.raises(InputError, match=r"by themselves|none of the protocol"):
+        misspelled.compare("crp", by="arm")
+
+
 def test_a_book_that_nobody_answered_says_why() -> None:
     few = pandas.concat([hospital("Bern", 9), hospital("Basel", 8)])
     with Federation.split(few, center="center") as fed:

@@ -332,7 +332,7 @@ def test_removed_last_lines_are_found_with_a_head_noted_earlier(path: Path) -> N
     assert not verdict.ok
     assert verdict.line is None
     assert verdict.entries == 3
-    assert "lines were removed or written anew" in str(verdict)
+    assert "lines were removed or rewritten" in str(verdict)
 
 
 def test_a_ledger_written_anew_with_another_key_is_found_with_the_public_key(path: Path) -> None:

@@ -14,7 +14,7 @@ from unpooled.errors import InputError
 from unpooled.results.quantiles import DEFAULT_P
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-_OTHERS = {"catalogue", "for_another", "draft_protocol", "check", "run"}
+_OTHERS = {"catalogue", "for_another", "draft_protocol", "ask_protocol", "check", "run"}
 every = pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 
 

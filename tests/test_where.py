@@ -458,7 +458,7 @@ def test_kinds_that_cannot_be_compared_are_named(kind: Kind, text: str, got: str
     with pytest.raises(where.WhereKindError) as caught:
         to_sql(parse(text), {"x": kind, "y": "integer"})
     assert (caught.value.column, caught.value.kind) == ("x", kind)
-    assert str(caught.value).startswith(f"where: column 'x' is of kind {kind}: ")
+    assert str(caught.value).startswith(f"where: column 'x' has kind {kind}: ")
     assert str(caught.value).endswith(got)
 
 

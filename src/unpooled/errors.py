@@ -72,7 +72,11 @@ class SealError(UnpooledError):
 
 
 class JointError(UnpooledError):
-    """A joint center came to nothing: nothing was opened."""
+    """A joint center came to nothing. `names` are the keepers or members that are to blame."""
+
+    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
+        self.names = names
+        super().__init__(message)
 
 
 class MissingError(UnpooledError):

@@ -60,7 +60,7 @@ def parallel(
     jobs: Jobs = None,
     seed: Seed = 1,
 ) -> None:
-    """The parallel method beside the full data: what is asked of it, and what is found.
+    """The parallel method against the full data: what is asked of it, and what is found.
 
     Simulations are kept in the folder: after an interruption the same command goes on.
     """

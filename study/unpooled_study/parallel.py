@@ -67,7 +67,7 @@ def parallel_page(study: ParallelStudy, results: Mapping[Simulated, FloatArray])
         "most two standard errors. Noted is the share of answers that say that the quantile lies "
         "outside all boundaries or that its cells tell less than their people would."
     )
-    return page("The parallel method beside the full data", under, [*sections, _tests(results)])
+    return page("The parallel method against the full data", under, [*sections, _tests(results)])
 
 
 def _quantiles(name: str, results: Mapping[Simulated, FloatArray]) -> Section:

@@ -1,6 +1,9 @@
 """The program of the keepers: what comes out equals the rule on pooled rows."""
 
+import socket
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -109,6 +112,37 @@ def test_counts_that_do_not_add_up_end_the_run() -> None:
     for each in [output(process) for process in [start(one) for one in wrong]]:
         assert each.numbers is None
         assert each.problem == "the people of a block do not add up"
+
+
+def test_a_keeper_that_is_killed_in_the_middle_is_named_and_a_second_run_works() -> None:
+    plan = JointPlan(k=5, groupings=(ARM,), parts=(CRP, MONTHS))
+    own = people(np.random.default_rng(5), plan, 4, 30.0)
+    inputs = keeper_inputs(own)
+    processes = [start(one) for one in inputs]
+    _has_spoken(inputs[2].addresses[2])
+    processes[2].kill()
+    for process in processes[:2]:
+        lost = output(process)
+        assert lost.numbers is None
+        assert lost.names == ("Oslo",)
+        assert lost.problem in ("the keeper Oslo is gone", "not reached in 20 s: keeper Oslo")
+    for stream in (processes[2].stdout, processes[2].stderr):
+        assert stream is not None
+        stream.close()
+    processes[2].wait()
+    again = [output(process) for process in [start(one) for one in keeper_inputs(own)]]
+    assert {each.problem for each in again} == {None}
+    assert again[0].numbers == expected(own)
+
+
+def _has_spoken(address: tuple[str, int], seconds: float = 20.0) -> None:
+    """Wait until somebody listens there: the others call at once."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with suppress(OSError), socket.create_connection(address, timeout=1):
+            time.sleep(1.0)
+            return
+        time.sleep(0.05)
 
 
 def _more(shares: bytes) -> bytes:

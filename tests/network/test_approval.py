@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,21 @@ import pytest
 
 from tests.network.conftest import FRAMES
 from tests.network.networks import PATIENT, Network, eventually, run
-from tests.workbench.chromium import chromium
+from tests.workbench.chromium import Tab, chromium
 from unpooled import Federation
 from unpooled.center.ledger import Entry, read, verify
-from unpooled.center.questions import Moments, Reason, Sizes, decode_answer
+from unpooled.center.questions import (
+    CatalogueQuestion,
+    LatticeQuestion,
+    Moments,
+    MomentsQuestion,
+    ProtocolQuestion,
+    Reason,
+    Sizes,
+    SizesQuestion,
+    decode_answer,
+    decode_question,
+)
 from unpooled.errors import MissingError
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
@@ -156,6 +168,65 @@ def test_a_steward_approves_in_the_browser_what_is_asked_on_the_command_line(
     assert [type(aggregate) for aggregate in left] == [Sizes, Moments]
 
 
+@pytest.fixture
+def workbench(trio: Network) -> Iterator[str]:
+    """The link that opens an analyst's workbench."""
+    waits = ["--timeout", str(PATIENT), "--no-browser"]
+    running = trio.spawn("workbench", "workbench", "--federation", trio.toml, *waits)
+    running.wait_for("open: ")
+    yield running.output.read_text().split("open: ")[1].split()[0]
+    running.end()
+
+
+@pytest.mark.browser
+def test_a_study_of_the_workbench_is_approved_once_at_the_desk_in_a_second_browser(
+    kit: Path, desk: str, workbench: str
+) -> None:
+    from playwright.sync_api import Error
+
+    before, soon = len(entries(kit)), PATIENT * 1000
+    with chromium() as browser:
+        analyst, steward = Tab(browser), Tab(browser)
+        page = analyst.page
+        with suppress(Error):  # the catalogue is held, too, and the page waits for it
+            page.goto(workbench, timeout=3000)
+        steward.page.goto(desk)
+        approve(steward.page, "Which variables are there", soon)
+        page.goto(f"{workbench.split('/enter')[0]}/protocol", timeout=soon)
+        page.fill("#title", "Stays <in> three hospitals", timeout=soon)
+        page.fill("#purpose", "Whether arm a stays shorter")
+        page.select_option("#group-1", "arm")
+        page.wait_for_selector("#group-2")
+        page.fill("#levels-1", "a, b")
+        page.check("label:has-text('los')")
+        page.wait_for_selector("#look .words")
+        page.click("text=Ask the centers once")
+        shown = approve(steward.page, "Stays <in> three hospitals", soon)
+        assert "Whether arm a stays shorter" in shown
+        assert "How many people are there, for each combination of arm?" in shown
+        page.wait_for_selector("#run:not([data-poll])", timeout=soon)
+        assert page.locator(".state.answered").count() == 3
+        assert analyst.sound
+        assert steward.sound
+    after = entries(kit)[before:]
+    kinds = [type(decode_question(entry.question.encode())) for entry in after]
+    parts = [SizesQuestion, MomentsQuestion, LatticeQuestion]
+    assert kinds == [CatalogueQuestion, *parts, ProtocolQuestion]
+    assert {entry.asker for entry in after} == {"analyst"}
+
+
+def approve(page: Any, words: str, soon: int) -> str:
+    """What the desk shows of the answer that waits, which is then approved."""
+    page.goto(page.url.split("/held")[0])
+    page.get_by_role("heading", name=re.compile(re.escape(words))).wait_for(timeout=soon)
+    page.locator("article h2 a").click()
+    text = str(page.locator("main").inner_text())
+    page.get_by_role("button", name="Approve: let these bytes leave").click()
+    assert "Approved." in page.locator("#state").inner_text()
+    page.goto(page.url.split("/held")[0])
+    return text
+
+
 def test_what_waits_outlasts_the_analysts_patience_and_a_restart(
     trio: Network, kit: Path, careful: Federation
 ) -> None:
@@ -196,7 +267,7 @@ def test_what_waits_outlasts_the_analysts_patience_and_a_restart(
     assert "nothing waits" in run("center", "pending", kit)
     answer = run("center", "decided", kit)
     refused = [line.split()[0] for line in answer.splitlines() if line.endswith("  refused")][-1]
-    assert "is held anew" in run("center", "withdraw", kit, refused)
+    assert "is held again" in run("center", "withdraw", kit, refused)
     assert f"{refused}  refused" not in run("center", "decided", kit)
     eventually(ask_and_wait)
     assert refused in run("center", "pending", kit)

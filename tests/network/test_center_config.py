@@ -159,7 +159,7 @@ def test_numbers_are_coded_as_numbers() -> None:
     codes: dict[str, Code] = {"1": "M", "2": "F"}
     kept = translate(source, {"s": CenterVariable(codes=codes), "t": CenterVariable(codes=codes)})
     assert kept.rows(f"SELECT s, t FROM {kept.relation}") == [("M", "M"), ("F", None), (None, None)]
-    with pytest.raises(InputError, match="has numbers, so 'M' is none of its codes"):
+    with pytest.raises(InputError, match="is numeric; 'M' cannot be one of its codes"):
         translate(source, {"s": CenterVariable(codes={"M": "1"})})
 
 

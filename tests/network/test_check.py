@@ -123,7 +123,7 @@ def test_people_who_are_others_now_are_found(config: Path) -> None:
     assert findings() == []
     header = {"format": "unpooled memory 4", "center": "Haifa", "people": people()}
     remember(header, {"variable": "los"})
-    assert findings() == ["ok     people: those of whom the center has answered before"]
+    assert findings() == ["ok     people: the same as in its earlier answers"]
     pl.concat([ROWS, ROWS[:1]]).write_csv(config.with_name("stays.csv"))
     (answer,) = findings()
     assert answer.startswith(
@@ -131,6 +131,6 @@ def test_people_who_are_others_now_are_found(config: Path) -> None:
     )
     assert "(data-changed). Hint: " in answer
     remember(header, {"people": people()})
-    assert findings() == ["ok     people: those of whom the center has answered before"]
+    assert findings() == ["ok     people: the same as in its earlier answers"]
     remember({**header, "people": "40 rows"})
     assert findings()[0].startswith("WRONG  people: this is no fingerprint")

@@ -356,7 +356,7 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (
         CategoryQuestion(variable="stage", where="los > 1"),
         stages({"I": 10, "II": 0}),
-        "nobody has a level must not be told",
+        "nobody has a level must not be said",
     ),
     (LATTICE, cells(10, 10, **last_cell(0.1255, 0.1)), "rounded"),
     (LATTICE, cells(10, 10, **last_cell(5.0, 0.1)), "scale of an open one"),
@@ -366,16 +366,16 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (FOLLOW_UP, survival(events=(10,), censored=(11,)), "not asked for"),
     (SURVIVAL, survival(events=(10, 9), censored=(11,)), "at least 10"),
     (SURVIVAL, survival(events=(9,), censored=(11,)), "at least 10"),
-    (SURVIVAL, survival(events=None, censored=None), "both statuses must be told"),
+    (SURVIVAL, survival(events=None, censored=None), "both statuses must be given"),
     (SURVIVAL, survival(events=(10,), censored=(11,), either=(21,)), "both statuses"),
-    (SURVIVAL, survival(events=(10,), either=(21,), below="censored"), "neither is told"),
-    (SURVIVAL, survival(below="events"), "neither is told"),
+    (SURVIVAL, survival(events=(10,), either=(21,), below="censored"), "neither may be given"),
+    (SURVIVAL, survival(below="events"), "neither may be given"),
     (
         SurvivalQuestion(variable="los", event="died", horizon=9.0, where="los > 1"),
         survival(events=None, censored=(10, 10)),
-        "nobody has a status must not be told",
+        "nobody has a status must not be said",
     ),
-    (SURVIVAL, survival(either=(19,), below="both"), "cannot have fewer than 10 of so many"),
+    (SURVIVAL, survival(either=(19,), below="both"), "cannot have fewer than 10 people among 19"),
     (SURVIVAL, survival(scale=3.0, events=(10,), censored=(11,)), "power of ten"),
     (
         SurvivalQuestion(variable="los", event="died", horizon=1.0),
@@ -404,7 +404,7 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (NO_MOMENTS, cells(10, 10, moments="none", **first_cell(0.5, None)), "does not allow the mom"),
     (NO_MOMENTS, cells(10, 10, moments="tails"), "what is in force"),
     (LATTICE, cells(10, 10, moments="all"), "what is in force"),
-    (LATTICE, cells(10, 10, **first_cell(None, 0.3)), "an SD beside a mean"),
+    (LATTICE, cells(10, 10, **first_cell(None, 0.3)), "an SD together with a mean"),
     (LATTICE, cells(10, 10, **first_cell(0.513, 0.3)), "rounded"),
     (LATTICE, cells(10, 10, **first_cell(0.5, 0.313)), "rounded"),
     (LATTICE, cells(10, 10, **first_cell(77.1, 0.0)), "lie in its cell"),
@@ -432,7 +432,7 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (TABLE, pools((3,), (10,)), "not asked for"),
     (JOIN, pools((2, 1), (10, 3)), "at least 10"),
     (JOIN, pools((2,), (10,)), "cover every bin"),
-    (JOIN, pools((1, 1, 1), (10, 0, 10)), "told apart"),
+    (JOIN, pools((1, 1, 1), (10, 0, 10)), "must not be separated"),
     (JOIN, pools((1, 2), (10, 10, 10)), "one count"),
     (JOIN, pools((1, 1, 1), (10, 10, 10), 2.0), "must not repeat"),
     (RANKS, ranks(n_x=9), "at least 10"),
@@ -460,7 +460,7 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
     (POWERS, powers(log_sum=15.001), "of 4 digits"),
     (POWERS, powers(means=(1.0, 2.0001)), "of 4 digits"),
     (SizesQuestion(variable="los"), moments(), "not asked for"),
-    (SizesQuestion(variable="los"), Sizes(sizes=()), "told once"),
+    (SizesQuestion(variable="los"), Sizes(sizes=()), "named once"),
     (SizesQuestion(variable="los"), Sizes(sizes=(Size(group="Smith", n=10),)), "not be named"),
     (
         SizesQuestion(variable="los", by="arm", groups=("a",)),
@@ -486,7 +486,7 @@ def test_no_group_is_told_twice(question: Question, aggregate: Any, field: str) 
     twice = msgspec.structs.replace(aggregate, **{field: (*parts, parts[0])})
     rows = people(question, aggregate)
     door = gate(rows)
-    with pytest.raises(GateError, match="told once"):
+    with pytest.raises(GateError, match="named once"):
         release(question, twice, rows, door)
     assert len(door.ledger) == 0
 
@@ -533,7 +533,7 @@ def test_a_policy_may_forbid_to_say_nobody() -> None:
         release(TABLE, aggregate, people(TABLE, aggregate), door)
     alone = survival(events=None, censored=(10, 10))
     door = gate(people(SURVIVAL, alone), Policy(ad_hoc="free", zero_cells=False))
-    with pytest.raises(GateError, match="nobody has a status must not be told"):
+    with pytest.raises(GateError, match="nobody has a status must not be said"):
         release(SURVIVAL, alone, people(SURVIVAL, alone), door)
 
 
@@ -573,7 +573,7 @@ def test_powers_leave_only_where_the_policy_turned_the_papers_iteration_on() -> 
 
 def test_the_k_that_is_told_is_the_k_in_force() -> None:
     door = gate(SOME)
-    with pytest.raises(GateError, match="K that is told"):
+    with pytest.raises(GateError, match="K of an answer"):
         door.release(TABLE, Answer(k=5, aggregate=table(60)), asked(door, TABLE, SOME))
 
 

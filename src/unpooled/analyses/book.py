@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from itertools import combinations
 from math import inf, sqrt
@@ -57,6 +57,14 @@ from unpooled.analyses.survival import (
     combine_survival,
     outcome_of_blocks,
 )
+from unpooled.analyses.table1 import (
+    Quartiles,
+    Shown,
+    VariableRow,
+    category_row,
+    number_row,
+    table_of,
+)
 from unpooled.center.data.variables import Variable
 from unpooled.center.questions import (
     EVERYBODY,
@@ -85,7 +93,7 @@ from unpooled.center.questions import (
     block_levels,
     decode_answer,
 )
-from unpooled.errors import InputError, MessageError, unknown
+from unpooled.errors import InputError, MessageError, RefusedError, unknown
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.few_cells import Completed, completed, nodes_of, normal_nodes
 from unpooled.maths.density.placing import Placed, place
@@ -95,7 +103,7 @@ from unpooled.maths.quantiles.quantile import check_probabilities
 from unpooled.maths.ranks.cross_center import placed_ranks
 from unpooled.maths.ranks.group_ranks import placed_group_ranks
 from unpooled.maths.ranks.mann_whitney import Alternative, RankStatistics
-from unpooled.results.compare import CompareResult
+from unpooled.results.compare import CompareResult, PooledComparison
 from unpooled.results.crosstab import CrosstabResult
 from unpooled.results.describe import DescribeResult
 from unpooled.results.distribution import DistributionResult
@@ -105,6 +113,7 @@ from unpooled.results.record import Estimated, FewCells, Note, Record
 from unpooled.results.refusals import CenterRefusal, center_refusals
 from unpooled.results.releases import Received, Releases
 from unpooled.results.survival import SurvivalResult
+from unpooled.results.table1 import Layout, Table1Result
 
 A = TypeVar("A", bound=Aggregate)
 Q = TypeVar("Q", bound=CohortQuestion)
@@ -184,6 +193,13 @@ class Chapter:
         if not there and not any(one.meaning.lost for one in self.told):
             if self.refusals:
                 refuse(self.refusals)
+            ungrouped = sum(one.meaning.ungrouped for one in self.told)
+            if ungrouped:
+                levels = "; ".join(f"{g.name}: {', '.join(g.names)}" for g in self.selection.by)
+                raise InputError(
+                    f"{ungrouped:,} people have none of the protocol's levels ({levels}). "
+                    "Hint: spell them as the centers do, in a new protocol"
+                )
             raise InputError("the book has nobody whom this describes. Hint: look at by and where")
         if not there:
             lost = "; ".join(
@@ -225,7 +241,7 @@ class Book:
         for release in received:
             question = release.question
             if not isinstance(question, ProtocolQuestion) or question.protocol != protocol:
-                raise InputError(f"{release.center} answered another protocol: it stays beside it")
+                raise InputError(f"{release.center} answered another protocol, and stays separate")
             self._joint |= question.joint
             try:
                 page = Page(release.center, release.payload)
@@ -417,7 +433,7 @@ class Book:
         times = [outcome.time for outcome in self.protocol.survival]
         if variable in times:
             raise InputError(
-                f"{variable!r} is the time of an outcome: it is told by status. "
+                f"{variable!r} is the time of an outcome, which has a status. "
                 f"Hint: book.survival({variable!r}, ...)"
             )
         known = [*self.protocol.variables, *(g.name for g in self.protocol.groups), *times]
@@ -619,8 +635,11 @@ class Book:
             Which people: levels by grouping, {"sex": "F"}, or a condition over groupings,
             "age >= 65 and sex == 'F'".
         """
+        return self._described(variable, self._select(by, groups, where))
+
+    def _described(self, variable: str, selection: Selection) -> DescribeResult:
         self._check_number(variable)
-        chapter = self._moments(variable, self._select(by, groups, where))
+        chapter = self._moments(variable, selection)
         said = [
             (one.center, one.meaning.places[own.group][0], self._with_moments(variable, one, own))
             for one in chapter.told
@@ -780,39 +799,27 @@ class Book:
         alternative: Alternative,
         methods: tuple[str, ...],
     ) -> CompareResult:
-        request, strata = chapter.request(variable), chapter.selection.strata
-        names = tuple(grouping.name for grouping in strata)
+        request = chapter.request(variable)
         if len(chapter.groups) < 2:
             raise InputError(
                 f"compare needs two groups of {request.by!r}, got only {', '.join(chapter.groups)}"
             )
-        people = self._people_by_unit(variable, chapter)
-        refusals = list(tables.refusals)
-        if len(chapter.groups) == 2 and not ordered:
-            pairs = {
-                unit: placed_ranks(x, y)
-                for unit, (x, y) in people.items()
-                if x is not None and y is not None
-            }
-            told = Comparing(pairs, refusals, rounds=0, strata=names)
-            if "parallel" in methods:
-                told.pooled = combine_pooled(request, tables, {}, alternative)
-            return combine_comparison(request, alternative, methods, told)
-        if alternative != "two-sided" and not ordered:
+        two = len(chapter.groups) == 2 and not ordered
+        if alternative != "two-sided" and not (ordered or two):
             raise InputError(
                 f"alternative must be two-sided for {len(chapter.groups)} groups, got "
                 f"{alternative!r}. Hint: ordered=True asks whether they rise in their order"
             )
-        by_rank = tuple(name for name in methods if name in KRUSKAL)
-        if not by_rank:
-            raise InputError("method='parallel' compares two groups, without an order")
-        units = {
-            unit: UnitRanks(placed_group_ranks(own), _pairs(chapter.groups, own))
-            for unit, own in people.items()
-            if sum(one is not None for one in own) > 1
-        }
-        tests = GroupTests(ordered, alternative)
-        return combine_groups(request, tests, by_rank, units, None, refusals, 0, names)
+        if not two:
+            methods = tuple(name for name in methods if name in KRUSKAL)
+            if not methods:
+                raise InputError("method='parallel' compares two groups, without an order")
+        pooled = None
+        if "parallel" in methods:
+            pooled = combine_pooled(request, tables, {}, alternative)
+        people = self._people_by_unit(variable, chapter)
+        about = ordered, alternative, methods, pooled
+        return self._by_rank(chapter, variable, people, tables.refusals, *about)
 
     def _people_by_unit(self, variable: str, chapter: Chapter) -> dict[Unit, list[Placed | None]]:
         """The pseudo-people of each group, within each center and stratum of it."""
@@ -929,6 +936,92 @@ class Book:
             tuple(grouping.name for grouping in selection.strata),
         )
         return replace(found, record=self._record([chapter]))
+
+    def table1(
+        self,
+        by: Names = None,
+        variables: Sequence[str] | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: Where = None,
+        layout: Layout = "full",
+    ) -> Table1Result:
+        """Table 1: who the people are, with a column for everybody and one for each group.
+
+        Parameters
+        ----------
+        by, groups, where
+            As for `describe`; without `by` there is one column, of everybody.
+        variables
+            Which variables and groupings, in this order; all others of the protocol, if None.
+        layout
+            "full" (mean and median), or as "gtsummary" or "tableone" lay it out.
+        """
+        selection = self._select(by, groups, where)
+        if variables is None:
+            own = [grouping.name for grouping in self.protocol.groups]
+            taken = {grouping.column for grouping in selection.by}
+            names = dict.fromkeys((*self.protocol.variables, *own))
+            variables = [
+                name for name in names if name not in taken and name not in selection.needed
+            ]
+        rows = partial(self._table1_row, selection=selection)
+        return table_of(variables, rows, selection.by_name, selection.words, layout)
+
+    def _table1_row(self, variable: str, selection: Selection) -> VariableRow:
+        """One variable of Table 1; quartiles are those of its people as cells place them."""
+        declared = self.protocol.variables.get(variable, ProtocolVariable())
+        shown = Shown(variable, declared.label or variable, declared.unit)
+        grouping = self._grouping(variable)
+        if self._is_category(variable) or (grouping is not None and not declared.kind):
+            chapter, tables, rises = self._levels(variable, selection)
+            found = combine_crosstab(chapter.request(variable), tables, chapter.refusals, rises)
+            return category_row(shown, replace(found, record=self._record([chapter])))
+        chapter = self._tables_of(variable, selection)
+        units = self._people_by_unit(variable, chapter)
+        described = self._described(variable, selection)
+        compared = None
+        if len(chapter.groups) > 1:
+            with suppress(InputError, RefusedError):
+                compared = self._by_rank(chapter, variable, units, chapter.refusals)
+                compared = compared.recorded(self._record([chapter]))
+
+        def quartiles(group: str | None) -> Quartiles:
+            places = range(len(chapter.groups)) if group is None else [chapter.groups.index(group)]
+            parts = [own for unit in units.values() for i in places if (own := unit[i]) is not None]
+            return _quartiles(_together(parts)) if parts else (None, None, None)
+
+        return number_row(shown, described, quartiles, compared)
+
+    def _by_rank(
+        self,
+        chapter: Chapter,
+        variable: str,
+        people: Mapping[Unit, list[Placed | None]],
+        refusals: Sequence[tuple[str, Refusal]],
+        ordered: bool = False,
+        alternative: Alternative = "two-sided",
+        methods: tuple[str, ...] = ("weighted",),
+        pooled: PooledComparison | None = None,
+    ) -> CompareResult:
+        """The rank tests of people as cells place them, within each center and stratum."""
+        request = chapter.request(variable)
+        names = tuple(grouping.name for grouping in chapter.selection.strata)
+        if len(chapter.groups) == 2 and not ordered:
+            pairs = {
+                unit: placed_ranks(x, y)
+                for unit, (x, y) in people.items()
+                if x is not None and y is not None
+            }
+            told = Comparing(pairs, list(refusals), pooled, rounds=0, strata=names)
+            return combine_comparison(request, alternative, methods, told)
+        units = {
+            unit: UnitRanks(placed_group_ranks(own), _pairs(chapter.groups, own))
+            for unit, own in people.items()
+            if sum(one is not None for one in own) > 1
+        }
+        tests = GroupTests(ordered, alternative)
+        return combine_groups(request, tests, methods, units, None, list(refusals), 0, names)
 
     def _levels(self, variable: str, selection: Selection) -> tuple[Chapter, LevelTables, bool]:
         """The levels of a category, or of a grouping, block by block."""
@@ -1200,6 +1293,19 @@ def _names(names: Names) -> tuple[str, ...]:
     if names is None:
         return ()
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _quartiles(people: Placed) -> Quartiles:
+    """The quartiles of pseudo-people: of numbers on a grid those that somebody has."""
+    reached = np.cumsum(people.weights) - people.weights / 2
+    at = np.array([0.25, 0.5, 0.75]) * people.weights.sum()
+    if people.shared.all():
+        ends = np.cumsum(people.weights)
+        found = people.values[np.minimum(np.searchsorted(ends, at), len(ends) - 1)]
+    else:
+        found = np.interp(at, reached, people.values)
+    q1, median, q3 = found.tolist()
+    return q1, median, q3
 
 
 def _together(parts: Sequence[Placed]) -> Placed:

@@ -41,6 +41,7 @@ from unpooled.results.compare import (
     PooledComparison,
 )
 from unpooled.results.distribution import DistributionResult
+from unpooled.results.record import joint_members
 from unpooled.results.refusals import (
     BIASED,
     NOBODY,
@@ -337,6 +338,7 @@ def combine_comparison(
 ) -> CompareResult:
     """Two named groups, from what centers told."""
     ranks, table, pooled = list(parts.centers.values()), parts.table, parts.pooled
+    alone = [some for unit, some in parts.centers.items() if not joint_members(unit.center)]
     x, y = request.groups or ("", "")
     biased = _biased(parts)
     tests = [BY_CENTER[m](ranks, alternative) for m in methods if m in BY_CENTER and ranks]
@@ -362,7 +364,7 @@ def combine_comparison(
         test=None,
         log_holm=None,
         effect=_effect(ranks, methods, pooled),
-        heterogeneity=heterogeneity(ranks) if ranks else None,
+        heterogeneity=heterogeneity(alone) if alone else None,
     )
     result = CompareResult(
         variable=request.variable,

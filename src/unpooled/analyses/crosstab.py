@@ -24,7 +24,7 @@ from unpooled.maths.categories.bounds import (
     PartialTable,
     coarse_table,
     count_bounds,
-    nothing_merged,
+    estimated_counts,
 )
 from unpooled.maths.categories.contingency import (
     ExactTest,
@@ -200,31 +200,42 @@ def combine_crosstab(
         rounds=rounds,
         strata=strata,
         left_out=left_out,
+        estimated=estimated_counts(told.tables).counts,
     )
 
 
-_MOST_LEFT_OUT = 0.5  # of the people: tests of fewer say too little, and are of fewer levels
-
-
 def _counted(told: LevelTables) -> tuple[LevelTables, tuple[tuple[str, int], ...]]:
-    """Those whose levels are all counted, and who is left out of tests as theirs are not.
+    """Whom tests are of, and who is left out since their levels are merged.
 
-    All, where that would leave out too many: then tests are of the levels that are left.
+    Units join in the order of how many levels they tell apart. The more there are the more people,
+    but the fewer levels: taken is what keeps most of both.
     """
-    merged: dict[Unit, int] = {}
+    tables: dict[Unit, list[PartialTable]] = {}
     people: dict[Unit, int] = {}
     for part, table in zip(told.told, told.tables, strict=True):
+        tables.setdefault(part.unit, []).append(table)
         own = sum(cell.count for cells in table.groups for cell in cells)
         people[part.unit] = people.get(part.unit, 0) + own
-        if not nothing_merged([table]):
-            merged[part.unit] = 0
-    out = sum(people[unit] for unit in merged)
-    if not out or out > _MOST_LEFT_OUT * sum(people.values()):
+    apart = {unit: len(coarse_table(own).parts) for unit, own in tables.items()}
+    order = sorted(tables, key=lambda unit: -apart[unit])
+    best, most, taken = 0.0, len(order), list[PartialTable]()
+    everybody = sum(people.values())
+    for number, unit in enumerate(order, 1):
+        taken += tables[unit]
+        last = number == len(order) or apart[order[number]] < apart[unit]
+        if last and everybody:
+            so_far = sum(people[one] for one in order[:number])
+            score = so_far / everybody * (len(coarse_table(taken).parts) - 1)
+            if score >= best:
+                best, most = score, number
+    if most == len(order):
         return told, ()
-    kept = tuple(part for part in told.told if part.unit not in merged)
+    out = set(order[most:])
+    kept = tuple(part for part in told.told if part.unit not in out)
     by_center: dict[str, int] = {}
-    for unit in merged:
-        by_center[unit.center] = by_center.get(unit.center, 0) + people[unit]
+    for unit in tables:
+        if unit in out:
+            by_center[unit.center] = by_center.get(unit.center, 0) + people[unit]
     others = any(cell.count for part in kept for cell in part.cells if OTHER in cell.levels)
     levels = tuple(level for level in told.levels if level != OTHER or others)
     return LevelTables(levels, told.groups, kept), tuple(by_center.items())

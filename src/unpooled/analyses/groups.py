@@ -47,6 +47,7 @@ from unpooled.maths.ranks.mann_whitney import (
     table_test,
 )
 from unpooled.results.compare import CenterComparison, CompareResult, PairComparison
+from unpooled.results.record import joint_members
 from unpooled.results.refusals import BIASED, CenterRefusal, center_refusals, refused_for_values
 from unpooled.results.table import TableResult
 
@@ -256,13 +257,18 @@ def _pairs(tests: GroupTests, result: CompareResult) -> tuple[PairComparison, ..
 def _pair_comparison(tests: GroupTests, result: CompareResult, x: str, y: str) -> PairComparison:
     ranks = [center.pairs[x, y] for center in result.centers if (x, y) in center.pairs]
     counts = None if result.table is None else result.table.alike((x, y)).counts
+    alone = [
+        center.pairs[x, y]
+        for center in result.centers
+        if (x, y) in center.pairs and not joint_members(center.center)
+    ]
     return PairComparison(
         groups=(x, y),
         ranks=tuple(ranks),
         test=tests.pair(result.test.method, ranks, counts),
         log_holm=None,
         effect=overall_effect(ranks) if ranks else None,
-        heterogeneity=heterogeneity(ranks) if ranks else None,
+        heterogeneity=heterogeneity(alone) if alone else None,
     )
 
 

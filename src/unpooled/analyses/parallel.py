@@ -258,7 +258,7 @@ def _few_values(
 
 
 def can_place(table: LatticeTable, lattice: Lattice) -> bool:
-    """One or two open cells without means do not say where their people are."""
+    """Too few cells to place people."""
     if len(table.counts) > 2:
         return True
     try:

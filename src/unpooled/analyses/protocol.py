@@ -90,6 +90,39 @@ def _as_text(level: object) -> object:
     return group_label(level) if isinstance(level, int | float) else level
 
 
+def protocol_text(plan: Protocol) -> str:
+    """What a protocol asks, in words.
+
+    Examples
+    --------
+    >>> print(protocol_text(read_protocol({"title": "CRP", "variables": {"crp": {}}})))
+    CRP
+    crp: a number
+    """
+    lines = [plan.title]
+    if plan.purpose is not None:
+        lines.append(f"purpose: {plan.purpose}")
+    if plan.k is not None:
+        lines.append(f"every number describes at least {plan.k} people")
+    for grouping in plan.groups:
+        levels = ", ".join(grouping.names) or "the levels of K people"
+        crossed = "" if grouping.with_ is None else f"; crossed with {', '.join(grouping.with_)}"
+        of = "" if grouping.of is None else f" (of {grouping.of})"
+        lines.append(f"grouping {grouping.name}{of}: {levels}{crossed}")
+    for name, variable in plan.variables.items():
+        kind = variable.kind or ("category" if variable.levels else "number")
+        unit = "" if variable.unit is None else f", {variable.unit}"
+        label = "" if variable.label is None else f" ({variable.label}{unit})"
+        levels = "" if variable.levels is None else f": {', '.join(variable.levels)}"
+        lines.append(f"{name}{label}: a {kind}{levels}")
+    lines += [
+        f"survival: {outcome.time} until {outcome.event}, up to {outcome.horizon:g}"
+        for outcome in plan.survival
+    ]
+    lines += [f"pair: {' and '.join(pair.variables)}" for pair in plan.pairs]
+    return "\n".join(lines)
+
+
 # --- a first draft ------------------------------------------------------------------------------
 
 _MOST_LEVELS = 12  # of a variable that is drafted as a category
@@ -171,7 +204,7 @@ def _lines(title: str, centers: Sequence[str], columns: Sequence[_Drafted]) -> I
     yield "# docs/protocol.md says what each setting means."
     yield f"title = {_quoted(title)}"
     yield '# purpose = "what it is for, as the stewards will read it"'
-    yield "# k = 10    # at least so many people a number; a center's own K may be higher"
+    yield "# k = 10    # how many people a number describes at least; a center's K may be higher"
     groupings = [column for column in columns if column.is_category and _groups(column)]
     yield ""
     yield "# Groupings, the most important first. People who are alike in all of them are a block;"
@@ -208,7 +241,7 @@ def _variable(column: _Drafted, centers: int) -> Iterator[str]:
         comments.append("its kind differs between centers")
     leave_out = None
     if set(kinds) <= {"date", "other"}:
-        leave_out = "a date cannot be told by itself; make a number of it, such as days"
+        leave_out = "a date is no number and no category; make a number of it, such as days"
     elif column.is_category and not column.levels:
         leave_out = "no value of it is that of K people: a name or a code of each?"
     elif column.is_category and len(column.levels) > _MOST_LEVELS:

@@ -178,7 +178,7 @@ _WHERE = Argument(
     "Which people, such as \"age >= 65 and sex == 'F'\".",
     rule="a condition in text",
 )
-_MAX_BINS = Argument("max_bins", "whole", "At most so many bins.")
+_MAX_BINS = Argument("max_bins", "whole", "The largest number of bins.")
 PEOPLE = (_BY, _GROUPS, _WHERE, _CUTS)
 """Who is analysed, in which groups: arguments of every analysis."""
 
@@ -317,4 +317,32 @@ CROSSTAB = Analysis(
     "levels odds ratio, risk ratio and difference. Merged levels have bounds in place of a count.",
 )
 
-ANALYSES = (TABLE, DESCRIBE, CROSSTAB, COMPARE, QUANTILES, SURVIVAL)
+TABLE1 = Analysis(
+    "table1",
+    "Table 1: who the people are, variable by variable and group by group.",
+    "the love plot",
+    (
+        Argument(
+            "variables",
+            "variables",
+            "The variables, in this order; of a book all of them, if none is named.",
+        ),
+        *PEOPLE,
+        Argument(
+            "categories",
+            "names",
+            "Which variables are categories; text and few whole numbers are anyway.",
+            hint="--categories stage died",
+        ),
+        Argument(
+            "layout",
+            "choice",
+            "full, or as gtsummary or tableone lay it out.",
+            "full",
+            ("full", "gtsummary", "tableone"),
+        ),
+    ),
+    "n (%), mean (SD), median [Q1, Q3], missing, p-values and standardised differences.",
+)
+
+ANALYSES = (TABLE, TABLE1, DESCRIBE, CROSSTAB, COMPARE, QUANTILES, SURVIVAL)

@@ -48,6 +48,7 @@ from unpooled.maths.survival.pseudo_times import (
     known_until,
     reconstruct,
 )
+from unpooled.results.record import joint_members
 from unpooled.results.refusals import center_refusals
 from unpooled.results.report.text import people_text
 from unpooled.results.survival import (
@@ -718,7 +719,9 @@ def _ratios(
                 first,
                 other,
                 None if ratio is None else ratio.interval(),
-                ratio_heterogeneity(list(of_centers.values())),
+                ratio_heterogeneity(
+                    [r for c, r in of_centers.items() if not joint_members(centers[c])]
+                ),
                 tuple(CenterRatio(centers[c], r.interval()) for c, r in of_centers.items()),
             )
         )
@@ -776,7 +779,9 @@ def _notes(
     notes = [note for arm in outcome.arms for note in _unknown(arm, outcome, people[arm])]
     notes += _told_together(outcome.left_out)
     if outcome.added is not None:
-        notes.append(f"the arms of {outcome.added}, told before, added up; nothing new left")
+        notes.append(
+            f"the arms of {outcome.added}, answered before, were added up; nothing new left"
+        )
     if outcome.agreed:
         notes.append(
             f"the centers agreed on the horizon {outcome.horizon:g}; time beyond it is cut"
@@ -786,7 +791,7 @@ def _notes(
     vague = _without_moments(outcome)
     if vague:
         notes.append(
-            f"precision is poor: {', '.join(vague)} told no moments of their cells, so that times "
+            f"precision is poor: {', '.join(vague)} gave no moments of their cells, so that times "
             "within them are guesses"
         )
     return tuple(notes)
@@ -799,7 +804,7 @@ def _unknown(arm: str, outcome: OutcomeTables, people: FollowUp) -> Iterator[str
     if not centers:
         return
     share = 1 - known_share(block.tables for block in blocks)
-    counted = "1 center tells" if len(centers) == 1 else f"{len(centers)} centers tell"
+    counted = "1 center gives" if len(centers) == 1 else f"{len(centers)} centers give"
     yield (
         f"{arm}: {counted} times without statuses, since fewer than K people have the event, or "
         f"lack it: {share:.0%} of its people. Their events, about "
@@ -807,7 +812,7 @@ def _unknown(arm: str, outcome: OutcomeTables, people: FollowUp) -> Iterator[str
         "intervals and tests allow for that"
     )
     if share > 1 - _FEW:
-        yield f"{arm}: precision is poor: fewer than half of its people have a told status"
+        yield f"{arm}: precision is poor: the status is known for fewer than half of its people"
 
 
 def _told_together(left_out: Iterable[LeftOut]) -> list[str]:
@@ -818,7 +823,7 @@ def _told_together(left_out: Iterable[LeftOut]) -> list[str]:
     return [
         f"{grouping}: {people_text(sum(out.people for out in some))} are left out"
         f"{' of the adjusted hazard ratios' if adjusted else ''}, since they have no level of "
-        f"it that is told by itself ({', '.join(dict.fromkeys(map(_where_together, some)))})"
+        f"it that stands alone ({', '.join(dict.fromkeys(map(_where_together, some)))})"
         for (grouping, adjusted), some in whom.items()
     ]
 

@@ -58,7 +58,9 @@ def table_note(table: TableResult, share: float) -> str | None:
     lacking = lacking_note(table.people, table.groups)
     if lacking or share >= PLAINLY:
         return lacking
-    return f"small groups leave {1 - share:.0%} of the ranks open: it rejects too seldom"
+    return (
+        f"groups are small, with {1 - share:.0%} of the ranking unknown: the test is conservative"
+    )
 
 
 def run_table(

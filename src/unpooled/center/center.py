@@ -130,6 +130,11 @@ class Center:
                 self._count(released)
             return released
 
+    def release_opened(self, question: JointQuestion, answer: Answer, record: Ledger) -> Release:
+        """What a keeper of a joint center lets out, through the gate."""
+        with self._turn:
+            return self._gate.release_opened(question, answer, record)
+
     def close(self) -> None:
         """Let go of the files, so that another process may write them."""
         self.ledger.close()
@@ -461,7 +466,7 @@ class Center:
         if close.against is not None:
             earlier = self._memory.about(close.against)
             _log.info(
-                "%s: %s would isolate people beside entry %s, %s",
+                "%s: %s would isolate people together with entry %s, %s",
                 self.name,
                 question,
                 close.against,

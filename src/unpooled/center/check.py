@@ -179,7 +179,7 @@ def people_findings(memory: Path, source: Source, policy: Policy) -> Iterator[Fi
         yield Finding("people", False, str(error))
         return
     if changed is None:
-        yield Finding("people", True, "those of whom the center has answered before")
+        yield Finding("people", True, "the same as in its earlier answers")
     else:
         words = (
             f"{changed}, since the center first answered, so it refuses every question "

@@ -152,8 +152,13 @@ def open_data(center: CenterFile, folder: Path) -> Source:
     return translate(open_rows(center, folder), center.variables)
 
 
-def open_center(center: CenterFile, folder: Path) -> Center:
-    """The center with its rows, policy, key and ledger; paths count from `folder`."""
+def open_center(
+    center: CenterFile, folder: Path, keepers: Mapping[str, str] | None = None
+) -> Center:
+    """The center with its rows, policy, key and ledger; paths count from `folder`.
+
+    `keepers` are those of joint centers, by name, with their public keys.
+    """
     ledger = folder / center.ledger
     key = ledger.with_suffix(".key") if center.key is None else folder / center.key
     source = open_data(center, folder)
@@ -165,7 +170,8 @@ def open_center(center: CenterFile, folder: Path) -> Center:
     steward = None
     if center.approval == "ask":
         steward = Steward(pending_folder(center, folder), who_reviews(center))
-    return Center(center.name, source, center.policy, loaded, declared, ledger, steward)
+    about = declared, ledger, steward, keepers
+    return Center(center.name, source, center.policy, loaded, *about)
 
 
 def policy_problems(policy: Policy, source: Source) -> Iterator[str]:
@@ -217,7 +223,8 @@ def _check(name: str, variable: CenterVariable, kinds: Mapping[str, Kind]) -> No
                 float(code)
             except ValueError:
                 raise InputError(
-                    f"variables: the column {local!r} has numbers, so {code!r} is none of its codes"
+                    f"variables: the column {local!r} is numeric; {code!r} cannot be one of "
+                    "its codes"
                 ) from None
 
 

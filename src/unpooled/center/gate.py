@@ -238,7 +238,9 @@ class Gate:
         before = self.memory.state.at(self.policy.k)
         for part in parts:
             if not part.before.tells_as(before):
-                raise GateError("each part of a protocol must be judged beside those before it")
+                raise GateError(
+                    "each part of a protocol must be judged together with those before it"
+                )
             before = part.draft
 
     def _approved(self, question: Asking, payload: bytes, ticket: str | None) -> bool:
@@ -320,6 +322,21 @@ class Gate:
         self._settle(question, payload)
         return released
 
+    def release_opened(self, question: JointQuestion, answer: Answer, record: Ledger) -> Release:
+        """Let out what a keeper opened with the others, or why nothing was; once in their ledger.
+
+        What it tells speaks of the members' people, not of the center's own.
+        """
+        payload, raw = encode(answer), encode(question)
+        if not isinstance(decode_answer(payload).aggregate, ProtocolAnswer | None):
+            raise GateError("a joint center answers a protocol")
+        if answer.k < LEAST_MEMBERS or answer.k != question.plan.k:
+            raise GateError("the K of a joint center must be that of its plan")
+        known = any((e.question, e.answer) == (raw.decode(), payload.decode()) for e in record)
+        if not known:
+            record.append("refusal" if answer.aggregate is None else "release", raw, payload)
+        return Release(self.center, payload, _SEAL)
+
     def repeat(self, question: Asking, ticket: str | None) -> Release | None:
         """The release that a question with this ticket had before; it is not recorded again."""
         entry = None if ticket is None else self.ledger.find(_bytes(question), ticket)
@@ -328,11 +345,11 @@ class Gate:
     def _judged(self, answer: Answer, question: Asking, asked: Asked | None) -> Draft | None:
         """What would be told, in full; raises unless all of it may leave."""
         if answer.k != self.policy.k:
-            raise GateError("the K that is told must be the K that is in force")
+            raise GateError("the K of an answer must be the K that is in force")
         self._judge_refusals(answer, question, None if asked is None else asked.cohort)
         aggregate: Any = answer.aggregate
         if self.shared and not isinstance(aggregate, Catalogue | None):
-            raise GateError("who counts in a joint center must not be told of alone")
+            raise GateError("people who count in a joint center must not be described alone")
         if aggregate is None:
             if answer.nearest:
                 raise GateError("a group that was not asked for must not be named")
@@ -376,7 +393,7 @@ class Gate:
             raise GateError("the policy does not allow this variable")
         labels = list(aggregate.labels())
         if len(set(labels)) < len(labels) or not labels:
-            raise GateError("a group must be told once")
+            raise GateError("a group must be named once")
         asked = {EVERYBODY} if question.by is None else groups or set(cohort.groups)
         if question.blocks is not None:
             asked = set(cohort.blocks or ())

@@ -200,7 +200,7 @@ def verify(path: Path, public_key: str | None = None, head: str | None = None) -
     with open_lines(path) as file:
         line, problem = chain.follow(file) or (None, None)
     if problem is None and chain.wanted:
-        problem = f"the head {head} is not in the chain: lines were removed or written anew"
+        problem = f"the head {head} is not in the chain: lines were removed or rewritten"
     center, key = (chain.header.center, chain.header.public_key) if chain.header else (None, None)
     return Verdict(problem is None, center, key, chain.entries, chain.head or None, problem, line)
 

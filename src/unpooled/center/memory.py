@@ -598,6 +598,6 @@ def _check_ledger(path: Path, ledger: Ledger, remembered: Iterable[tuple[int, st
         if (entry.number, answer_digest(question, entry.answer.encode())) not in lines:
             raise LedgerError(
                 f"{path}: the memory does not know the ledger's answer {entry.number}, so no "
-                "question can be judged beside it. Restore the memory from a backup, or begin a "
-                "new ledger and a new memory (docs/steward.md says what that gives up)"
+                "question can be judged together with it. Restore the memory from a backup, or "
+                "begin a new ledger and a new memory (docs/steward.md says what that gives up)"
             )

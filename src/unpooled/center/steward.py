@@ -255,7 +255,7 @@ def withdraw(
     by: Reviewer | None = None,
     reviewers: Reviewers = STEWARD,
 ) -> tuple[HeldPayload, Decision]:
-    """Take a decision back: the next such question is held anew."""
+    """Take a decision back: the next such question is held again."""
     decisions = decided(folder, reviewers)
     if not decisions:
         raise InputError("no decision is in force")

@@ -2,9 +2,10 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
@@ -27,15 +28,25 @@ from unpooled.analyses.specification import (
     QUANTILES,
     SURVIVAL,
     TABLE,
+    TABLE1,
     Analysis,
 )
 from unpooled.analyses.survival import OutcomeRequest, run_survival
 from unpooled.analyses.table import run_table
+from unpooled.analyses.table1 import (
+    Shown,
+    VariableRow,
+    category_row,
+    has_few_values,
+    number_row,
+    quartiles,
+    table_of,
+)
 from unpooled.center.data.sources import open_source
 from unpooled.center.data.variables import Codebook, Variable, check_codebook
 from unpooled.center.policy import PerPerson, Policy
-from unpooled.center.questions import Limits, Protocol
-from unpooled.errors import InputError
+from unpooled.center.questions import Catalogue, CatalogueQuestion, Limits, Protocol
+from unpooled.errors import InputError, RefusedError
 from unpooled.federation.joint.run import Keepers, ask_with_joint
 from unpooled.federation.local import name_by_file, open_link
 from unpooled.maths.ranks.mann_whitney import Alternative
@@ -49,6 +60,7 @@ from unpooled.results.record import Record
 from unpooled.results.releases import Releases
 from unpooled.results.survival import SurvivalResult
 from unpooled.results.table import TableResult
+from unpooled.results.table1 import Layout, Table1Result
 
 OnMissing = Literal["stop", "exclude"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,6 +112,7 @@ class Federation:
         self._variables = check_codebook(variables)
         self._seed = seed
         self._looked_up: set[str] = set()  # in the codebook
+        self._kinds: dict[str, str] | None = None  # of variables, as the centers hold them
 
     @classmethod
     def local(
@@ -177,6 +190,7 @@ class Federation:
         timeout: float = 60.0,
         on_missing: OnMissing = "stop",
         progress: Callable[[str], None] | None = None,
+        joint: bool = False,
     ) -> "Federation":
         """The federation of a `federation.toml`: real centers, over the network.
 
@@ -194,12 +208,22 @@ class Federation:
             and says so in the result's `refusals`.
         progress
             Called with a line to show, such as whose steward is waited for.
+        joint
+            As for `local`; the keepers are those of the `federation.toml`.
         """
         from unpooled.federation.network import connect
 
         if on_missing not in get_args(OnMissing):
             raise InputError(f"on_missing must be 'stop' or 'exclude', got {on_missing!r}")
-        return cls(connect(path, timeout, progress), variables, on_missing=on_missing)
+        link = connect(path, timeout, progress)
+        if joint and link.keepers is None:
+            link.close()
+            raise InputError(
+                f"{str(path)!r} names no keepers of a joint center. Hint: name three [[keepers]] "
+                "before the kits are made"
+            )
+        keepers = link.keepers if joint else None
+        return cls(link, variables, on_missing=on_missing, keepers=keepers)
 
     def close(self) -> None:
         """Let go of ledgers and network; a federation can also be used in a `with`."""
@@ -350,6 +374,86 @@ class Federation:
         request = self._request(conversation, variable, by, groups, where, cuts)
         result = run_crosstab(conversation, request, levels, ordered)
         return replace(result, record=self._record(conversation))
+
+    @_declared_as(TABLE1)
+    def table1(
+        self,
+        variables: str | list[str] | tuple[str, ...] | None = None,
+        by: str | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+        where: str | None = None,
+        cuts: Sequence[float] | float | None = None,
+        categories: Sequence[str] | None = None,
+        layout: Layout = "full",
+    ) -> Table1Result:
+        """Table 1: who the people are, variable by variable and group by group.
+
+        Each variable is asked by itself; a protocol asks all at once (`run`, `Book.table1`).
+
+        Parameters
+        ----------
+        variables
+            Which, in this order.
+        by, groups, where, cuts
+            As for `table`; without `by` there is one column, of everybody.
+        categories
+            Which of them are categories; text and few whole numbers are anyway.
+        layout
+            "full" (mean and median), or as "gtsummary" or "tableone" lay it out.
+        """
+        if variables is None:
+            raise InputError("table1 needs variables, such as ['age', 'sex']. A book knows its own")
+        names = [variables] if isinstance(variables, str) else list(variables)
+        settled = groups  # the first variable settles which groups all have
+
+        def row(name: str) -> VariableRow:
+            nonlocal settled
+            about: dict[str, Any] = {"groups": settled, "where": where, "cuts": cuts}
+            if by is None:
+                about = {"where": where}
+            found = self._table1_row(name, by, about, name in (categories or ()))
+            settled = tuple(found.people) if by is not None else None
+            return found
+
+        return table_of(names, row, by, where, layout)
+
+    def _table1_row(
+        self, name: str, by: str | None, about: dict[str, Any], category: bool
+    ) -> VariableRow:
+        """A number by its tables, unless these show a few whole numbers; else a category."""
+        shown = Shown(name, name, self._declared(name).unit)
+        if category or self._is_text(name):
+            return category_row(shown, self._levels(name, by, about))
+        described = self.describe(name, by, **about)  # first: beside tables it may be refused
+        estimates = self.quantiles(name, [0.25, 0.5, 0.75], by, **about)
+        assert isinstance(estimates, QuantilesResult)  # of one variable by one method
+        if has_few_values(estimates.distribution):
+            return category_row(shown, self._levels(name, by, about))
+        compared = None
+        if by is not None and len(described.groups) > 1:
+            with suppress(InputError, RefusedError):
+                compared = self.compare(name, by, **about)
+        return number_row(shown, described, partial(quartiles, estimates), compared)
+
+    def _is_text(self, name: str) -> bool:
+        """Whether centers hold text or yes and no."""
+        if self._kinds is None:
+            catalogues = self._coordinator.converse().ask(CatalogueQuestion(), Catalogue)
+            self._kinds = {
+                variable.name: variable.kind
+                for catalogue in catalogues.aggregates.values()
+                for variable in catalogue.variables
+            }
+        return self._kinds.get(name, "float") not in ("integer", "float")
+
+    def _levels(self, name: str, by: str | None, about: dict[str, Any]) -> CrosstabResult:
+        if by is not None:
+            return self.crosstab(name, by, **about)
+        conversation = self._coordinator.converse()
+        request = self._request(conversation, name, None, None, about["where"], None)
+        found = run_crosstab(conversation, request, None, False)
+        return replace(found, record=self._record(conversation))
 
     @overload
     def compare(

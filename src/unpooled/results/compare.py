@@ -366,7 +366,8 @@ class CompareResult(Result):
         """Whom the tests are of."""
         if self.centers:
             people = sum(center.people for center in self.centers)
-            return Reach.of((c.center for c in self.centers), people, self.record, self.refusals)
+            people_of = {center.center: center.people for center in self.centers}
+            return Reach.of(people_of, people, self.record, self.refusals, people_of)
         basis = self.table if self.pooled is None else self.pooled.distribution
         return Reach.of((), 0, self.record, self.refusals) if basis is None else basis.reach
 
@@ -595,7 +596,7 @@ class CompareResult(Result):
             )
         if random is not None and differ is not None and differ.p_value < _DISAGREE:
             sentences.append(
-                "The centers disagree: no single effect speaks for all of them. Look at each, "
+                "The centers disagree: no single effect describes all of them. Look at each, "
                 "and at the interval of random effects."
             )
         return sentences + ([] if self.pooled is None else self.pooled.distribution.differing())

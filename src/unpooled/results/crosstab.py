@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from unpooled.maths.arrays import FloatArray
 from unpooled.maths.categories.bounds import CountBounds
 from unpooled.maths.categories.contingency import Chi2Test, ExactTest
 from unpooled.maths.ranks.effect import Heterogeneity, Interval
@@ -128,6 +129,7 @@ class CrosstabResult(Result):
     centers: tuple[CenterCounts, ...]
     refusals: tuple[CenterRefusal, ...]
     rounds: int
+    estimated: FloatArray  # counts, with merged people shared out by a model: never shown
     strata: tuple[str, ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()  # of tests: centers that merged levels, and people
     record: Record = field(default_factory=Record)

@@ -146,7 +146,10 @@ class DescribeResult(Result):
     def reach(self) -> Reach:
         """Whom it is of: people who have a value."""
         people = sum(group.n for group in self.groups)
-        return Reach.of((c.center for c in self.centers), people, self.record, self.refusals)
+        people_of: dict[str, float] = {}
+        for center in self.centers:
+            people_of[center.center] = people_of.get(center.center, 0) + center.n
+        return Reach.of(people_of, people, self.record, self.refusals, people_of)
 
     def _sentence(self) -> str:
         test = self.welch

@@ -67,8 +67,9 @@ class QuantilesResult(Result):
     @property
     def reach(self) -> Reach:
         """Whom the estimates are of."""
-        people = sum(sum(groups.values()) for groups in self.people.values())
-        return Reach.of(self.people, people, self.record, self.refusals)
+        people_of = {center: sum(groups.values()) for center, groups in self.people.items()}
+        people = sum(people_of.values())
+        return Reach.of(people_of, people, self.record, self.refusals, people_of)
 
     def recorded(self, record: Record) -> "QuantilesResult":
         """The same, with how it came about."""

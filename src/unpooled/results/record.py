@@ -1,5 +1,6 @@
 """How a result came about: who was asked, who answered (`Reach`), under which K, and what left."""
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -163,9 +164,31 @@ class Record:
         return f"{value}{self.unit(value)}"
 
 
+_JOINT = re.compile(r"joint \((\d+) centers\)")
+
+
+def joint_name(members: int) -> str:
+    """What a joint center is called among centers.
+
+    Examples
+    --------
+    >>> joint_members(joint_name(23)), joint_members("Haifa")
+    (23, 0)
+    """
+    return f"joint ({members} centers)"
+
+
+def joint_members(center: str) -> int:
+    """How many centers a joint center has; 0 of any other."""
+    found = _JOINT.fullmatch(center)
+    return 0 if found is None else int(found[1])
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
     """How many centers answered, of how many, and the people they answered for.
+
+    Of the centers, `joint` count together in a joint center, with so many people where it is known.
 
     Examples
     --------
@@ -173,11 +196,15 @@ class Reach:
     over 9 of 40 centers, 726 people
     >>> print(Reach(5, 5, 1485), "|", Reach(1, 1, 992.93))
     over 5 centers, 1,485 people | over 1 center, about 993 people
+    >>> print(Reach(32, 32, 272, joint=30, joint_people=152))
+    over 32 centers (2 alone with 120 people, 30 joint with 152), 272 people
     """
 
     answered: int
     every: int
     people: float
+    joint: int = 0
+    joint_people: float | None = None
 
     @classmethod
     def of(
@@ -186,11 +213,15 @@ class Reach:
         people: float,
         record: Record,
         refusals: Iterable[CenterRefusal],
+        people_of: Mapping[str, float] | None = None,
     ) -> "Reach":
         """From who answered; who did not is in the record, or refused."""
         names = set(answered)
         every = names.union(record.centers, (refusal.center for refusal in refusals))
-        return cls(len(names), len(every), people)
+        joint = {name for name in every if joint_members(name)}
+        members = sum(map(joint_members, names & joint))
+        known = None if people_of is None else sum(people_of.get(name, 0) for name in joint)
+        return cls(len(names - joint) + members, len(every - joint), people, members, known)
 
     @property
     def whole(self) -> bool:
@@ -201,7 +232,14 @@ class Reach:
     def centers_text(self) -> str:
         """How many centers."""
         every = count(self.every, "center")
-        return every if self.whole else f"{self.answered} of {every}"
+        text = every if self.whole else f"{self.answered} of {every}"
+        if not self.joint:
+            return text
+        alone, joint = f"{self.answered - self.joint} alone", f"{self.joint} joint"
+        if self.joint_people is not None:
+            alone += f" with {people_text(self.people - self.joint_people)}"
+            joint += f" with {self.joint_people:,.0f}"
+        return f"{text} ({alone}, {joint})"
 
     @property
     def people_text(self) -> str:

@@ -1,7 +1,7 @@
 """All that left the centers, readable."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -36,7 +36,7 @@ class Received:
     """A release as it arrived: the question, and the very bytes."""
 
     center: str
-    question: Question
+    question: Question = field(hash=False)  # a protocol holds tables
     payload: bytes
 
 
@@ -198,7 +198,7 @@ def ledger_text(
             entry.time,
             _asked_sentence(entry.question),
             payload_sentence(entry.answer.encode())
-            + (f" (beside {stands[entry.number]})" if entry.number in stands else ""),
+            + (f" (together with {stands[entry.number]})" if entry.number in stands else ""),
         ]
         for entry in entries
     ]

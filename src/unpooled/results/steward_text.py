@@ -71,7 +71,7 @@ def decided_text(
 
 def withdrawn_text(held: HeldPayload) -> str:
     """What comes of taking a decision back."""
-    return f"withdrawn: the next question like that of {held.short} is held anew"
+    return f"withdrawn: the next question like that of {held.short} is held again"
 
 
 def _asked(held: HeldPayload) -> str:

@@ -60,11 +60,12 @@ class TableResult(Result):
     @property
     def reach(self) -> Reach:
         """Whom it is of."""
-        people = sum(sum(groups.values()) for groups in self.people.values())
-        return Reach.of(self.people, people, self.record, self.refusals)
+        people_of = {center: sum(groups.values()) for center, groups in self.people.items()}
+        people = sum(people_of.values())
+        return Reach.of(people_of, people, self.record, self.refusals, people_of)
 
     def alike(self, groups: Sequence[str]) -> Alike:
-        """The counts that a test of these groups uses: nobody's bin depends on his group."""
+        """The counts that a test of these groups uses: nobody's bin depends on their group."""
         return alike(self.pools, self.table, groups)
 
     @property

@@ -3,15 +3,16 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from inspect import Signature
+from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpooled.analyses.specification import Analysis, Argument
-from unpooled.apps.cli.options import CENTERS, option, outputs, positional, read_value
+from unpooled.apps.cli.options import BOOK, CENTERS, option, outputs, positional, read_value
 from unpooled.errors import InputError
 
 if TYPE_CHECKING:
+    from unpooled.analyses.book import Book
     from unpooled.federation import Federation
     from unpooled.results.result import Result
 
@@ -23,19 +24,53 @@ def command(analysis: Analysis) -> Callable[..., None]:
     first, *others = (argument for argument in analysis.arguments if not argument.python_only)
 
     def run(**typed: Any) -> None:
+        arguments = {
+            argument.name: _value(argument, typed)
+            for argument in (first, *others)
+            if _is_given(argument, typed)
+        }
+        if typed["book"] is not None:
+            book = _open_book(typed)
+            finish(_from_book(book, analysis.name, arguments, typed["strata"]), book, typed)
+            return
+        if typed["strata"]:
+            raise InputError("strata goes with --book: centers are not asked within strata")
         with open_federation(typed) as fed:
-            arguments = {
-                argument.name: _value(argument, typed)
-                for argument in (first, *others)
-                if _is_given(argument, typed)
-            }
             finish(getattr(fed, analysis.name)(**arguments), fed, typed)
 
     run.__name__ = analysis.name
     run.__doc__ = "\n\n".join(filter(None, (analysis.help, analysis.more)))
-    options = (*CENTERS[:4], *map(option, others), *CENTERS[4:], *outputs(analysis))
+    options = (*CENTERS[:4], *BOOK, *map(option, others), *CENTERS[4:], *outputs(analysis))
     run.__signature__ = Signature([positional(first), *options])  # type: ignore[attr-defined]
     return run
+
+
+def _open_book(typed: Mapping[str, Any]) -> "Book":
+    """The book of a file; centers are not asked beside it."""
+    if typed["centers"] is not None or typed["federation"] is not None:
+        raise InputError("book: give either --book, or centers that are asked, not both")
+    from unpooled.analyses.book import Book
+
+    return Book.open(typed["book"])
+
+
+def _from_book(
+    book: "Book", name: str, arguments: dict[str, Any], strata: list[str] | None
+) -> "Result":
+    """The analysis of a book; several groupings of `by` are separated by commas."""
+    method = getattr(book, name)
+    accepted = signature(method).parameters
+    given = {**arguments, **({"strata": strata} if strata else {})}
+    for argument in given:
+        if argument not in accepted:
+            raise InputError(
+                f"{argument} is not for {name} of a book: its groupings, limits and horizons are "
+                "those of the protocol"
+            )
+    if "," in given.get("by", ""):
+        given["by"] = [part.strip() for part in given["by"].split(",")]
+    found: Result = method(**given)
+    return found
 
 
 def _is_given(argument: Argument, typed: Mapping[str, Any]) -> bool:
@@ -54,7 +89,7 @@ def open_federation(typed: Mapping[str, Any]) -> "Federation":
     """The centers over the network, or those in this process."""
     if (typed["federation"] is None) == (typed["centers"] is None):
         raise InputError(
-            "whose data? Give either --centers FILES..., or --federation federation.toml"
+            "whose data? Give --centers FILES..., --federation federation.toml, or --book FILE"
         )
     from unpooled.center.data.variables import read_codebook
 
@@ -118,7 +153,7 @@ def _named(centers: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def finish(result: "Result", fed: "Federation", typed: Mapping[str, Any]) -> None:
+def finish(result: "Result", fed: "Federation | Book", typed: Mapping[str, Any]) -> None:
     """Write the files that were asked for, and print."""
     if typed["chart"] is not None:
         from unpooled.results.report.charts import save
@@ -127,6 +162,11 @@ def finish(result: "Result", fed: "Federation", typed: Mapping[str, Any]) -> Non
     if typed["report"] is not None:
         result.report(typed["report"])
         print(f"report: {typed['report']}", file=sys.stderr)
+    if typed.get("out") is not None:
+        from unpooled.results.table1 import Table1Result
+
+        assert isinstance(result, Table1Result)  # the only one with such a file
+        print(f"table: {result.write(typed['out'])}", file=sys.stderr)
     if typed["csv"] is not None:
         from unpooled.results.data_frame import write_csv
 

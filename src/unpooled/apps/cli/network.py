@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from unpooled.center.reviewers import Reviewer, Reviewers
     from unpooled.center.steward import Decision
 
-center_app = typer.Typer(help="Run a center beside its data.", no_args_is_help=True)
+center_app = typer.Typer(help="Run a center where its data are.", no_args_is_help=True)
 federation_app = typer.Typer(help="Set up and run a federation.", no_args_is_help=True)
 
 KitFolder = Annotated[
@@ -193,7 +193,7 @@ def center_withdraw(
     config: CenterToml = None,
     reviewer: ReviewerName = None,
 ) -> None:
-    """Take an approval or a refusal back: the next such question is held anew."""
+    """Take an approval or a refusal back: the next such question is held again."""
     from unpooled.center.steward import withdraw
     from unpooled.results.steward_text import choice_text, withdrawn_text
 

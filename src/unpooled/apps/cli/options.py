@@ -35,10 +35,11 @@ _METAVARS: dict[Kind, str] = {"names": "NAMES...", "numbers": "NUMBERS...", "cho
 
 def positional(argument: Argument) -> Parameter:
     """What stands first on the command line, without a name."""
-    several = "S..." if argument.kind == "variables" else ""
-    shown = typer.Argument(
-        metavar=f"{argument.name.upper()}{several}", help=argument.help, show_default=False
-    )
+    name = argument.name.upper().removesuffix("S") if argument.kind == "variables" else None
+    metavar = argument.name.upper() if name is None else f"{name}S..."
+    shown = typer.Argument(metavar=metavar, help=argument.help, show_default=False)
+    if not argument.required:
+        return _parameter(argument.name, _TYPES[argument.kind] | None, shown, None)
     return _parameter(argument.name, _TYPES[argument.kind], shown)
 
 
@@ -121,11 +122,31 @@ CENTERS = (
 """Which centers are asked, and how."""
 
 
+BOOK = (
+    _optional("book", Path, "A book: the answers of a protocol that was run; nobody is asked."),
+    _parameter(
+        "strata",
+        list[str] | None,
+        typer.Option(
+            "--strata",
+            metavar="NAMES...",
+            help="With --book: groupings within which people are compared.",
+        ),
+        None,
+    ),
+)
+"""In place of centers: what they said before."""
+
+
 def outputs(analysis: Analysis) -> tuple[Parameter, ...]:
     """What is printed and written; files are looked at before anybody is asked."""
     chart = f"Write {analysis.chart} (.svg, .png)."
     report = "Write a report to one file, .html or .docx, that needs no network."
+    table1 = (
+        _optional("out", Path, "Write the table (.txt, .md, .html, .csv, .tex or .docx).", "--out"),
+    )
     return (
+        *(table1 if analysis.name == "table1" else ()),
         _optional("chart", Path, chart, callback=_checked(check_chart_file)),
         _optional(
             "csv",

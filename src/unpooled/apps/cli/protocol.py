@@ -16,6 +16,21 @@ protocol_app = typer.Typer(
 )
 
 
+@protocol_app.command()
+def show(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A protocol, or a book.")],
+) -> None:
+    """Say what a protocol asks, or what a book holds; a damaged book is an error."""
+    if file.suffix.lower() == ".toml":
+        from unpooled.analyses.protocol import protocol_text, read_protocol
+
+        print(protocol_text(read_protocol(file)))
+        return
+    from unpooled.analyses.book import Book
+
+    print(Book.open(file))
+
+
 def _parameter(name: str, kind: Any, shown: Any, default: Any = Parameter.empty) -> Parameter:
     return Parameter(
         name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown]
@@ -34,6 +49,44 @@ def _asks_centers(*own: Parameter) -> Callable[[Callable[..., None]], Callable[.
         return run
 
     return decorate
+
+
+@_asks_centers(
+    _parameter(
+        "file", Path, typer.Argument(metavar="FILE", help="The protocol.", show_default=False)
+    ),
+    _parameter(
+        "out",
+        Path | None,
+        typer.Option(help="The book to write; by default FILE with .book."),
+        None,
+    ),
+    _parameter(
+        "into",
+        Path | None,
+        typer.Option(help="An earlier book: only the centers that it lacks are asked."),
+        None,
+    ),
+)
+def run(**typed: Any) -> None:
+    """Ask all centers a protocol, once, and write the book."""
+    from unpooled.analyses.book import Book
+    from unpooled.analyses.protocol import read_protocol
+    from unpooled.apps.cli.analyses import open_federation
+
+    plan = read_protocol(typed["file"])
+    out: Path = typed["out"] or typed["into"] or typed["file"].with_suffix(".book")
+    into = None if typed["into"] is None else Book.open(typed["into"])
+    if out.exists() and into is None:
+        raise InputError(
+            f"out: {str(out)!r} is there already. Hint: --into {out} asks the centers that it lacks"
+        )
+    with open_federation(typed) as fed:
+        book = fed.run(plan, into=into)
+    print(book)
+    for refusal in book.refusals:
+        print(f"  {refusal.center}: {refusal.rule} ({refusal.reason})")
+    print(f"book: {book.save(out)}")
 
 
 @_asks_centers(

@@ -329,7 +329,7 @@ class WhereKindError(InputError):
     def __init__(self, column: str, kind: Kind, other: str) -> None:
         self.column = column
         self.kind = kind
-        super().__init__(f"where: column {column!r} is of kind {kind}: {RULES[kind]}, got {other}")
+        super().__init__(f"where: column {column!r} has kind {kind}: {RULES[kind]}, got {other}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,12 +81,12 @@ class Categories(Aggregate, frozen=True, tag="category", tag_field="say"):
             for cell in group.cells:
                 terms.check_cells(cell.count)
                 if cell.count == 0 and not zeros:
-                    raise GateError("that nobody has a level must not be told")
+                    raise GateError("that nobody has a level must not be said")
             levels = [level for cell in group.cells for level in cell.levels]
             if len(set(levels)) < len(levels) or not all(cell.levels for cell in group.cells):
                 raise GateError("each level must be in one cell")
             if question.levels is not None and {*levels, OTHER} != {*question.levels, OTHER}:
-                raise GateError("the levels that are told must be those that were asked for")
+                raise GateError("the levels of an answer must be those that were asked for")
 
     def sentence(self) -> str:
         """What a steward reads."""

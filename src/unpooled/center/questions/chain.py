@@ -123,7 +123,7 @@ class CenterJoin(Aggregate, frozen=True, tag="join", tag_field="say"):
             if len(group.spans) != len(group.counts):
                 raise GateError("each pool must have one count")
             if 0 in group.counts[1:-1]:
-                raise GateError("empty bins inside must not be told apart")
+                raise GateError("empty bins inside must not be separated")
 
     def sentence(self) -> str:
         """What a steward reads."""

@@ -242,6 +242,18 @@ class JointQuestion(Message, frozen=True, tag="joint", tag_field="ask"):
         return msgspec.json.encode([encoded(self).hex(), member, keeper])
 
 
+class KeepQuestion(Message, frozen=True, tag="keep", tag_field="ask"):
+    """Shares of all members, for the three keepers: each opens those that are sealed to it."""
+
+    question: JointQuestion
+    run: Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]  # nobody used it before
+    shares: "tuple[JointShares, ...]"  # in the order of the members
+
+    def __post_init__(self) -> None:
+        if len(self.shares) != len(self.question.members):
+            raise InputError("there must be shares of each member")
+
+
 class JointShares(Message, frozen=True, tag="joint", tag_field="say"):
     """A center's shares, sealed to one keeper each."""
 

@@ -84,7 +84,7 @@ class CellTable(Message, frozen=True):
             if not may[cell]:
                 raise GateError("the policy does not allow the moments of this cell")
             if mean is None or not all(isfinite(x) for x in (mean, sd) if x is not None):
-                raise GateError("moments must be finite, an SD beside a mean")
+                raise GateError("moments must be finite, an SD together with a mean")
             if sd == 0:
                 if not limits[cell] <= mean <= limits[cell + 1]:
                     raise GateError("a shared value must lie in its cell")

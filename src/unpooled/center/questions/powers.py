@@ -66,7 +66,7 @@ class Powers(Aggregate, frozen=True, tag="powers", tag_field="say"):
         """The policy allows it, for everybody, at points of the grid, to four digits."""
         assert isinstance(question, PowersQuestion)  # the gate looked
         if question.where is not None:
-            raise GateError("moments at several λ are not told under a condition")
+            raise GateError("moments at several λ are not given under a condition")
         if not question.lambdas or not set(question.lambdas) <= set(terms.lambdas):
             raise GateError("the policy does not allow moments at these λ")
         for group in self.groups:

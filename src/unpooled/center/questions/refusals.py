@@ -43,6 +43,10 @@ class Reason(StrEnum):
     FEW_MEMBERS = "few-members"
     OTHER_KEEPERS = "other-keepers"
     SIDE_GROUPING = "side-grouping"
+    KEEPER_LOST = "keeper-lost"
+    INTERRUPTED = "interrupted"
+    WRONG_SHARES = "wrong-shares"
+    UNEVEN_SHARES = "uneven-shares"
     NOT_CONNECTED = "not-connected"
     NO_ANSWER = "no-answer"
     WAITING_FOR_STEWARD = "waiting-for-steward"
@@ -74,8 +78,8 @@ RULES: dict[Reason, str] = {
     ),
     Reason.BAD_WHERE: "the condition does not fit the center's variables",
     Reason.FEW_VALUES: (
-        "the groups take so few different values that the answer would give single people away; "
-        "a table can be asked for"
+        "the groups take so few different values that the answer would reveal single people; "
+        "ask for a table"
     ),
     Reason.UNCLEAR_EVENT: (
         "the event column is not coded 0/1, 1/2, true/false or yes/no throughout; event_is can say "
@@ -92,7 +96,7 @@ RULES: dict[Reason, str] = {
     Reason.DATA_CHANGED: (
         "the center's data changed since its ledger began; its steward decides how to go on"
     ),
-    Reason.FEW_CELLS: "one or two open cells without means do not say where their people are",
+    Reason.FEW_CELLS: "too few cells to place people; declare limits for the variable",
     Reason.HIDDEN_PEOPLE: (
         "means of rare values are withheld, so that the table does not say where many people are; "
         "method='table' needs no means"
@@ -102,10 +106,10 @@ RULES: dict[Reason, str] = {
     ),
     Reason.NO_AD_HOC: "the center's policy answers no single questions, only protocols",
     Reason.BUDGET: "the center refused {limit} questions today; ask again tomorrow",
-    Reason.OWN_VARIABLE: "ranks are not told of people who are chosen by the variable itself",
+    Reason.OWN_VARIABLE: "no ranks are given for people who are chosen by the variable itself",
     Reason.APART: (
-        "under this condition the groups hardly overlap, so their ranks would tell of single "
-        "people; a table can be asked for, or ranks without the condition"
+        "under this condition the groups hardly overlap, so their ranks would describe single "
+        "people; ask for a table, or for ranks without the condition"
     ),
     Reason.TOO_MANY_LEVELS: (
         "more levels than a table has room for; the protocol can say which are meant (levels), or "
@@ -121,22 +125,29 @@ RULES: dict[Reason, str] = {
     Reason.UNREADABLE_ANSWER: "the center's answer could not be read",
     Reason.FAILED: "the center could not answer; its own log says why",
     Reason.JOINED: (
-        "the center's people count in the joint center, so that nothing is told of them alone"
+        "the center's people count in the joint center, so it gives no answer about them alone"
     ),
     Reason.NOT_JOINT: "by the center's policy its people do not count in this joint center",
     Reason.TOLD_ALONE: (
-        "the center told of its people alone before; the joint center beside that could tell on "
-        "the others"
+        "the center answered about its people alone before; together with that, the joint center "
+        "could reveal something about the others"
     ),
     Reason.OTHER_JOINT: (
-        "the center's people count in another joint release; two of them could tell on few people"
+        "the center's people count in another joint release; two could reveal something about few"
     ),
     Reason.FEW_MEMBERS: "a joint center needs at least {limit} members",
     Reason.OTHER_KEEPERS: "these are not the three keepers that the center knows by their keys",
     Reason.SIDE_GROUPING: (
-        "a joint center tells of the groupings that are crossed with all others, not of side "
+        "a joint center answers about groupings that are crossed with all others, not about side "
         "groupings"
     ),
+    Reason.KEEPER_LOST: "a keeper of the joint center did not come, or was lost; nothing was told",
+    Reason.INTERRUPTED: (
+        "a keeper of the joint center was lost after it had begun; nothing was told. It can begin "
+        "again with the same members"
+    ),
+    Reason.WRONG_SHARES: "a member's shares cannot be read, or are out of range; nothing was told",
+    Reason.UNEVEN_SHARES: "the members' counts do not add up; nothing more was told",
     Reason.NOT_CONNECTED: "the center is not connected to the coordinator",
     Reason.NO_ANSWER: "the center did not answer within {limit} seconds",
     Reason.WAITING_FOR_STEWARD: (

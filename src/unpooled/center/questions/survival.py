@@ -83,7 +83,9 @@ class SurvivalTables(Aggregate, frozen=True, tag="survival", tag_field="say"):
             people = sum(sum(table.counts) for _, table in group.tables())
             terms.check_people(people)
             if group.below == "both" and people > 2 * (terms.k - 1):
-                raise GateError(f"both statuses cannot have fewer than {terms.k} of so many people")
+                raise GateError(
+                    f"both statuses cannot have fewer than {terms.k} people among {people}"
+                )
 
     def sentence(self) -> str:
         """What a steward reads."""
@@ -105,11 +107,11 @@ def _check_statuses(group: GroupStatuses, zeros: bool) -> None:
     by_status = [table for table in (group.events, group.censored) if table is not None]
     if group.below is None:
         if group.either is not None or not by_status:
-            raise GateError("both statuses must be told, or neither")
+            raise GateError("both statuses must be given, or neither")
         if len(by_status) < 2 and not zeros:
-            raise GateError("that nobody has a status must not be told")
+            raise GateError("that nobody has a status must not be said")
     elif by_status or group.either is None:
-        raise GateError("where a status has too few people, neither is told")
+        raise GateError("where a status has too few people, neither may be given")
 
 
 def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) -> Disclosure:

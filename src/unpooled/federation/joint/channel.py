@@ -67,7 +67,7 @@ class SealedChannel:
     def lose(self, why: str) -> None:
         """The other keeper cannot be heard any more."""
         if not self.lost.done():
-            self.lost.set_exception(JointError(f"the keeper {self.other} {why}"))
+            self.lost.set_exception(JointError(f"the keeper {self.other} {why}", (self.other,)))
             self.lost.exception()  # it was looked at: nobody else may wait for it
 
 

@@ -5,8 +5,9 @@ was, to standard output.
 """
 
 import asyncio
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -25,6 +26,8 @@ from unpooled.maths.joint.shares import KEEPERS, are_shares, from_bytes
 T = TypeVar("T")
 
 _PATIENCE = 20.0  # seconds until the others are there
+_END = -2  # the label of the last message
+_PAUSE = 0.1  # seconds
 _LONGEST = 300.0  # seconds for a computation
 
 
@@ -49,11 +52,13 @@ class KeeperOutput(Message, frozen=True):
     numbers: JointNumbers | None
     opened: tuple[int, ...] = ()
     problem: str | None = None
+    names: tuple[str, ...] = ()  # who is to blame for it
+    begun: bool = False  # whether something was opened before
     seconds: float = 0.0
     sent: int = 0
 
 
-async def compute(given: KeeperInput) -> KeeperOutput:
+async def compute(given: KeeperInput, opened: Opened) -> KeeperOutput:
     """Meet the others, compute together, and say what was opened."""
     shares = from_bytes(given.shares)
     if len(shares) != given.plan.length or not are_shares(shares):
@@ -64,11 +69,13 @@ async def compute(given: KeeperInput) -> KeeperOutput:
     channels, server = await meet(
         given.place, given.names, given.addresses, key, given.publics, given.run, given.patience
     )
-    opened = Opened()
 
     async def work() -> JointNumbers | None:
         runtime = await join(given.place, channels)
-        return await joint_numbers(Secure(runtime, opened), given.plan, shares)
+        try:
+            return await joint_numbers(Secure(runtime, opened), given.plan, shares)
+        finally:
+            await _part(channels.values())
 
     numbers = await _unless_lost(asyncio.create_task(work()), channels.values(), given.longest)
     if server is not None:
@@ -80,6 +87,17 @@ async def compute(given: KeeperInput) -> KeeperOutput:
         seconds=loop.time() - start,
         sent=sent,
     )
+
+
+async def _part(channels: Collection[SealedChannel]) -> None:
+    """Wait until the others have all they need: who ends first must not be taken for lost."""
+    for channel in channels:
+        channel.send(_END, b"")
+    for channel in channels:
+        end = channel.receive(_END)
+        if not isinstance(end, bytes):
+            await end
+    await asyncio.sleep(_PAUSE)  # the last words leave
 
 
 async def _unless_lost(
@@ -97,15 +115,20 @@ async def _unless_lost(
 
 
 def main() -> None:
-    """Read the input, compute, write the output."""
+    """Read the input, compute, write the output, and end at once: steps of others may hang."""
     given = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=KeeperInput)
     if len(given.names) != KEEPERS:
         raise SystemExit(f"there must be {KEEPERS} keepers, got {len(given.names)}")
+    opened = Opened()
     try:
-        output = asyncio.run(compute(given))
+        output = asyncio.new_event_loop().run_until_complete(compute(given, opened))
     except (JointError, InconsistentError) as error:
-        output = KeeperOutput(numbers=None, problem=str(error))
+        names = error.names if isinstance(error, JointError) else ()
+        begun = bool(opened.numbers)
+        output = KeeperOutput(numbers=None, problem=str(error), names=names, begun=begun)
     sys.stdout.buffer.write(msgspec.msgpack.encode(output))
+    sys.stdout.buffer.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -7,25 +7,20 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 
-import numpy as np
-
 from unpooled.center.keys import CenterKey
 from unpooled.center.questions import Answer
 from unpooled.center.questions.joint import JointQuestion, JointShares, Keeper
 from unpooled.center.sealing import SealKey
-from unpooled.errors import JointError, SealError
+from unpooled.errors import JointError
 from unpooled.federation.joint.answer import joint_answer
 from unpooled.federation.joint.program import JointNumbers, joint_numbers
 from unpooled.federation.joint.record import JointRecord
 from unpooled.federation.joint.runtime import Alone
 from unpooled.federation.joint.secure import InconsistentError, Secure
+from unpooled.federation.joint.shares import opened_shares
 from unpooled.maths.joint.shares import (
-    BYTES,
     KEEPERS,
-    FieldArray,
     added,
-    are_shares,
-    from_bytes,
     recombine,
 )
 
@@ -82,23 +77,6 @@ class LocalKeepers:
                 return alone.run(program)
             except InconsistentError as error:
                 raise JointError(f"the joint center opened nothing: {error}") from error
-
-
-def opened_shares(
-    key: SealKey, keeper: str, question: JointQuestion, member: str, shares: JointShares, place: int
-) -> FieldArray:
-    """One member's shares, as its keeper reads them."""
-    try:
-        plain = key.open(shares.sealed[place], question.context(member, keeper))
-    except (SealError, IndexError) as error:
-        raise JointError(f"the shares of {member} cannot be opened by {keeper}") from error
-    if len(plain) != BYTES * question.length(member):
-        raise JointError(f"the shares of {member} are not as many as the plan says")
-    numbers = from_bytes(plain)
-    if not are_shares(numbers):
-        raise JointError(f"the shares of {member} are out of range")
-    nothing = np.zeros(question.plan.length - len(numbers), dtype=object)
-    return np.concatenate((numbers, nothing))
 
 
 def _private(name: str, secret: bytes) -> bytes:

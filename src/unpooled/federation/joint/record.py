@@ -7,7 +7,14 @@ from pathlib import Path
 
 from unpooled.center.keys import CenterKey
 from unpooled.center.ledger import Ledger
-from unpooled.center.questions import Answer, JointQuestion, decode_answer, decode_question, encode
+from unpooled.center.questions import (
+    Answer,
+    JointQuestion,
+    Reason,
+    decode_answer,
+    decode_question,
+    encode,
+)
 from unpooled.errors import JointError
 
 NAME = "joint"
@@ -25,10 +32,14 @@ class JointRecord:
         Two joint releases of nearly the same people would leave, by subtraction, the few others.
         """
         for entry in self.ledger:
+            answer = decode_answer(entry.answer.encode())
+            if entry.kind != "release" and not _has_begun(answer):
+                continue
             asked = decode_question(entry.question.encode())
             if asked == question:
-                return decode_answer(entry.answer.encode())
-            if isinstance(asked, JointQuestion):
+                if entry.kind == "release":
+                    return answer
+            elif isinstance(asked, JointQuestion):
                 both = sorted({*asked.members} & {*question.members})
                 if both:
                     raise JointError(
@@ -44,3 +55,8 @@ class JointRecord:
     def close(self) -> None:
         """Let go of the file."""
         self.ledger.close()
+
+
+def _has_begun(answer: Answer) -> bool:
+    """Whether something may have been opened to keepers before it came to nothing."""
+    return any(refusal.reason is Reason.INTERRUPTED for refusal in answer.refusals)

@@ -23,6 +23,7 @@ from unpooled.center.questions import (
 from unpooled.center.questions.joint import LEAST_MEMBERS
 from unpooled.errors import JointError
 from unpooled.federation.joint.plan import Public, joint_plan
+from unpooled.results.record import joint_name
 from unpooled.results.releases import Received
 
 
@@ -104,7 +105,7 @@ class JointCenter:
     @property
     def name(self) -> str:
         """What it is called among centers."""
-        return f"joint ({len(self.members)} centers)"
+        return joint_name(len(self.members))
 
 
 def run_joint(

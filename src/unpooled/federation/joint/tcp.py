@@ -48,7 +48,8 @@ async def meet(
             for other, name in enumerate(names)
             if other != place and other not in meeting.channels
         ]
-        raise JointError(f"not reached in {patience:g} s: keeper {', '.join(missing)}") from None
+        words = f"not reached in {patience:g} s: keeper {', '.join(missing)}"
+        raise JointError(words, tuple(missing)) from None
     return meeting.channels, server
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unpooled.center.questions import Keeper
 from unpooled.errors import InputError, LinkError
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def connect(
         raise InputError(f"timeout must be positive, got {timeout:g}")
     federation = read_federation(path)
     kit = find_analyst_kit(path)
-    analyst = read_kit(kit, "analyst").name
+    whose = read_kit(kit, "analyst")
+    keepers = [Keeper(name=keeper.name, public=keeper.public) for keeper in whose.keepers]
     check_valid(kit, "analyst")
     try:
         from unpooled.federation.network.connection import FlareLink
@@ -33,4 +35,4 @@ def connect(
         raise LinkError(
             "the network needs NVIDIA FLARE. Hint: pip install 'unpooled[federation]'"
         ) from error
-    return FlareLink(kit, analyst, federation.centers, timeout, progress)
+    return FlareLink(kit, whose.name, federation.centers, timeout, progress, keepers)

@@ -12,8 +12,9 @@ from typing import Any
 
 from nvflare.fuel.flare_api.flare_api import Session
 
-from unpooled.center.questions import Reason, Refusal
+from unpooled.center.questions import Keeper, Reason, Refusal
 from unpooled.errors import LinkError
+from unpooled.federation.joint.network import NetworkKeepers
 from unpooled.federation.network.kits import user_name
 from unpooled.federation.network.session import JOB, LOST, CoordinatorSession, write_job
 
@@ -33,13 +34,15 @@ class FlareLink:
     kit
         The analyst's kit.
     analyst
-        His name, as in the kit.
+        Their name, as in the kit.
     centers
         The names of all centers of the federation, connected or not.
     timeout
         How many seconds a center may take for an answer.
     progress
         Told, in words, whose steward is waited for.
+    keepers
+        Of joint centers, with their public keys as the kit has them.
     """
 
     def __init__(
@@ -49,7 +52,9 @@ class FlareLink:
         centers: Sequence[str],
         timeout: float = 60.0,
         progress: Callable[[str], None] | None = None,
+        keepers: Sequence[Keeper] = (),
     ) -> None:
+        self.keepers = NetworkKeepers(self, keepers) if keepers else None
         self.timeout = timeout
         self._progress = progress
         self._centers = tuple(centers)

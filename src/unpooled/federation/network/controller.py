@@ -1,6 +1,6 @@
 """At the coordinator: keeps a job open, sends questions to centers and gathers their releases.
 
-An analyst says `ask` with a ticket of his own choice, and says it again until all centers have
+An analyst says `ask` with a ticket of their own choice, and says it again until all centers have
 answered or the time is over: a question is put to the centers once, however often it is repeated.
 Only a center whose steward has not decided yet is asked again, with the same ticket.
 """

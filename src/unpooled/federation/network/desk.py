@@ -27,6 +27,7 @@ from unpooled.center import Center
 from unpooled.center.config import TICK
 from unpooled.center.steward import Steward
 from unpooled.errors import HeldError
+from unpooled.federation.joint.keeping import KEEP, Keeping
 
 DESK = "UNPOOLED_DESK"  # the environment variable with the socket's address
 
@@ -68,7 +69,9 @@ class Desk:
         steward: Steward | None = None,
         say: Callable[[str], None] = lambda text: None,
         tick: float = TICK,
+        keeping: Keeping | None = None,
     ) -> None:
+        self._keeping = keeping
         self._tick = tick
         self._center = center
         self._steward = steward
@@ -130,7 +133,10 @@ class Desk:
         asker, _, question = content[32:].partition(_END)
         name = asker.decode("utf-8", "replace")[:_MOST_ASKER] or None
         try:
-            payload = self._center.answer(question, ticket, name).payload
+            if self._keeping is not None and question.startswith(KEEP):
+                payload = self._keeping.answer(question).payload
+            else:
+                payload = self._center.answer(question, ticket, name).payload
         except HeldError as held:
             self._hold(content, held.name)
             return _WAIT

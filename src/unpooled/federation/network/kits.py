@@ -9,6 +9,11 @@
     address = "coordinator.example.org"
     port = 8002
 
+    [[keepers]]                    # of joint centers: none or three, where they reach each other
+    name = "Haifa"
+    address = "haifa.example.org"
+    port = 8101
+
 A kit is a folder that one participant gets, with the keys inside: hand it over safely.
 """
 
@@ -18,12 +23,15 @@ from typing import Literal
 
 import msgspec
 
-from unpooled.errors import InputError
+from unpooled.center.keys import Hex64
+from unpooled.errors import InputError, unknown
+from unpooled.maths.joint.shares import KEEPERS
 from unpooled.toml_file import check_name, read_toml
 
 Role = Literal["coordinator", "center", "analyst"]
 
 
+KEEPER_KEY = "keeper.key"  # in the kit of a keeper: 32 bytes
 _PLACE = "@unpooled.local"
 
 
@@ -56,6 +64,18 @@ class Address(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             raise InputError(f"address must be a host name or IPv4 address, got {self.address!r}")
 
 
+class KeeperPlace(Address, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A center that keeps shares of joint centers, and where the other two reach it."""
+
+    name: str
+
+
+class KitKeeper(KeeperPlace, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A keeper as kits know it: by the key that shares are sealed to."""
+
+    public: Hex64
+
+
 class FederationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What `federation.toml` says."""
 
@@ -65,6 +85,7 @@ class FederationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     analysts: tuple[str, ...] = ("analyst",)
     days: int = 360  # how long certificates are valid
     kit: str | None = None  # where the analyst's kit is; beside this file if not said
+    keepers: tuple[KeeperPlace, ...] = ()  # of joint centers: three of the centers
 
     def __post_init__(self) -> None:
         if not self.centers:
@@ -77,8 +98,17 @@ class FederationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
             check_name("a center or analyst", name)
         if len({name.lower() for name in names}) != len(names):
             raise InputError(f"centers and analysts must have different names, got {list(names)}")
+        self._check_keepers()
         if self.days < 1:
             raise InputError(f"days must be at least 1, got {self.days}")
+
+    def _check_keepers(self) -> None:
+        names = [keeper.name for keeper in self.keepers]
+        for name in names:
+            if name not in self.centers:
+                raise InputError(f"keepers: {unknown('center', name, self.centers)}")
+        if names and not len(set(names)) == len(names) == KEEPERS:
+            raise InputError(f"keepers must name {KEEPERS} different centers, got {names}")
 
 
 class Kit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -90,6 +120,7 @@ class Kit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     address: str
     port: int
     centers: tuple[str, ...]
+    keepers: tuple[KitKeeper, ...] = ()
 
 
 def read_federation(path: str | Path) -> FederationFile:
@@ -126,7 +157,14 @@ def find_analyst_kit(path: str | Path) -> Path:
     )
 
 
-def describe_kit(kit: Path, name: str, role: Role, federation: FederationFile, file: Path) -> None:
+def describe_kit(
+    kit: Path,
+    name: str,
+    role: Role,
+    federation: FederationFile,
+    file: Path,
+    keepers: tuple[KitKeeper, ...] = (),
+) -> None:
     """Say in the kit whose it is, and what its holder needs besides the keys."""
     where = federation.coordinator
     described = Kit(
@@ -136,6 +174,7 @@ def describe_kit(kit: Path, name: str, role: Role, federation: FederationFile, f
         address=where.address,
         port=where.port,
         centers=federation.centers,
+        keepers=keepers,
     )
     (kit / "kit.toml").write_bytes(_toml(described))
     if role == "analyst":
@@ -146,12 +185,17 @@ def describe_kit(kit: Path, name: str, role: Role, federation: FederationFile, f
 
 def _toml(kit: Kit) -> bytes:
     """Write the few kinds of values that a kit has."""
-    lines = []
-    for field in msgspec.structs.fields(Kit):
-        value = getattr(kit, field.name)
-        text = msgspec.json.encode(value).decode()  # strings, numbers and lists: as in JSON
-        lines.append(f"{field.name} = {text}")
+    lines = [line for line in _lines(kit) if not line.startswith("keepers = ")]
+    for keeper in kit.keepers:
+        lines += ["", "[[keepers]]", *_lines(keeper)]
     return ("\n".join(lines) + "\n").encode()
+
+
+def _lines(written: msgspec.Struct) -> list[str]:
+    """A line for each field: strings, numbers and lists are as in JSON."""
+    fields = [field.name for field in msgspec.structs.fields(type(written))]
+    encoded = {name: msgspec.json.encode(getattr(written, name)).decode() for name in fields}
+    return [f"{name} = {text}" for name, text in encoded.items()]
 
 
 _CENTER = """\
@@ -163,7 +207,7 @@ approval = "auto"            # or "ask": the steward sees every payload before i
 ram_mb = 1000                # memory that answers may take; what does not fit lies here on disk
 
 [policy]
-k = 10                       # every number describes at least so many people
+k = 10                       # every number describes at least that many people
 # variables = ["los", "procedure"]
 ad_hoc = "groupings"         # people are chosen by groupings alone; "free": by any condition
 # Name the groupings; without them single questions are about everybody. Each is a column, [] for

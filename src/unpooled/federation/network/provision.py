@@ -2,16 +2,23 @@
 
 import json
 import os
+import secrets
 import shutil
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from unpooled.errors import LinkError
+import msgspec
+
+from unpooled.center.line_file import create_file
+from unpooled.center.sealing import SealKey
+from unpooled.errors import InputError, LinkError
 from unpooled.federation.network.kits import (
+    KEEPER_KEY,
     Address,
     FederationFile,
+    KitKeeper,
     Role,
     describe_kit,
     read_federation,
@@ -21,6 +28,7 @@ from unpooled.federation.network.lockdown import ANALYST, analyst_files, center_
 
 COORDINATOR = "coordinator"  # the name in its certificate, whatever its address is
 _ORGANISATION = "unpooled"
+_KEEPERS = "keepers.json"  # what is public of them, for kits that are made later
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -30,6 +38,11 @@ def make_kits(path: str | Path, out: str | Path | None = None) -> list[Path]:
     who = read_federation(file)
     folder = file.absolute().parent / "kits" if out is None else Path(out).absolute()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    publics, new = _keeper_keys(who, folder)
+    keepers = tuple(
+        KitKeeper(name=k.name, address=k.address, port=k.port, public=publics[k.name])
+        for k in who.keepers
+    )
     made = _build(who, folder / "authority")
     roles: dict[str, Role] = {COORDINATOR: "coordinator"}
     roles.update((name, "center") for name in who.centers)
@@ -41,10 +54,34 @@ def make_kits(path: str | Path, out: str | Path | None = None) -> list[Path]:
             shutil.rmtree(draft, ignore_errors=True)
             shutil.move(made / (user_name(name) if role == "analyst" else name), draft)
             _lock(draft, role, who)
-            describe_kit(draft, name, role, who, file)
+            describe_kit(draft, name, role, who, file, keepers)
+            if name in new:
+                create_file(draft / KEEPER_KEY, new[name])
             kits.append(draft.rename(folder / name))
     shutil.rmtree(made)
+    if new:
+        public_file = folder / "authority" / _KEEPERS
+        public_file.unlink(missing_ok=True)
+        create_file(public_file, msgspec.json.encode(publics))
     return kits
+
+
+def _keeper_keys(who: FederationFile, folder: Path) -> tuple[dict[str, str], dict[str, bytes]]:
+    """The public keys of all keepers, and the private ones of those that have no kit yet."""
+    file = folder / "authority" / _KEEPERS
+    publics = msgspec.json.decode(file.read_bytes(), type=dict[str, str]) if file.exists() else {}
+    new: dict[str, bytes] = {}
+    for keeper in who.keepers:
+        if keeper.name in publics:
+            continue
+        if (folder / keeper.name).exists():
+            raise InputError(
+                f"keepers: {keeper.name} has a kit already, made when it was no keeper. Hint: make "
+                "the kits of a federation with a joint center in a new folder, with --out"
+            )
+        new[keeper.name] = secrets.token_bytes(32)
+        publics[keeper.name] = SealKey(new[keeper.name]).public
+    return publics, new
 
 
 def _build(who: FederationFile, authority: Path) -> Path:

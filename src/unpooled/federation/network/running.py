@@ -11,13 +11,17 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
+from unpooled.center import Center
 from unpooled.center.config import open_center, read_center
+from unpooled.center.keys import CenterKey
 from unpooled.errors import InputError, LinkError
+from unpooled.federation.joint.keeping import Keeping
+from unpooled.federation.joint.record import JointRecord
 from unpooled.federation.network import connect
 from unpooled.federation.network.certificates import check_valid
 from unpooled.federation.network.desk import DESK, Desk
 from unpooled.federation.network.engine_process import REGISTERED, STARTED, EngineProcess
-from unpooled.federation.network.kits import Kit, read_federation, read_kit
+from unpooled.federation.network.kits import KEEPER_KEY, Kit, read_federation, read_kit
 from unpooled.federation.network.lockdown import center_files, coordinator_files, write_files
 
 Say = Callable[[str], None]
@@ -74,11 +78,13 @@ def run_center(folder: Path, config: Path | None, say: Say) -> None:
     path = kit_folder / "center.toml" if config is None else config.absolute()
     written = read_center(path)
     if written.name != kit.name:
-        raise InputError(f"{str(path)!r} is of {written.name!r}, the kit is of {kit.name!r}")
+        raise InputError(f"{str(path)!r} belongs to {written.name!r}, the kit to {kit.name!r}")
     _keep_log(kit_folder / "center.log")
-    center = open_center(written, path.parent)
+    publics = {keeper.name: keeper.public for keeper in kit.keepers}
+    center = open_center(written, path.parent, publics)
+    keeping = _keeping(kit_folder, kit, center)
     write_files(kit_folder / "local", center_files())
-    desk = Desk(center, center.steward, say, written.tick)
+    desk = Desk(center, center.steward, say, written.tick, keeping)
     say(f"{kit.name} has opened its data and its ledger ({len(center.ledger)} entries)")
     options = (*_COMMON, f"uid={kit.name}", "heart_beat_interval=2")
     try:
@@ -89,7 +95,19 @@ def run_center(folder: Path, config: Path | None, say: Say) -> None:
             time.sleep(_PAUSE)
     finally:
         desk.close()
+        if keeping is not None:
+            keeping.close()
         center.close()
+
+
+def _keeping(folder: Path, kit: Kit, center: Center) -> Keeping | None:
+    """What a keeper of joint centers does; None at all others."""
+    if kit.name not in [keeper.name for keeper in kit.keepers]:
+        return None
+    private = (folder / KEEPER_KEY).read_bytes()
+    key = CenterKey.load_or_create(folder / "joint center.key")
+    record = JointRecord(key, folder / "joint center.ledger")
+    return Keeping(kit.name, private, kit.keepers, center, record)
 
 
 def _keep_log(path: Path) -> None:

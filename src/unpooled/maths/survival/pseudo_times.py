@@ -55,7 +55,7 @@ class ArmTables:
         if bool(self.either) == bool(self.events or self.censored):
             raise ValueError("an arm must have tables by status or of either, not both")
         if bool(self.either) != (self.below is not None):
-            raise ValueError("below must be told with either, and only then")
+            raise ValueError("below must be given with either, and only then")
 
     @property
     def tables(self) -> Tables:

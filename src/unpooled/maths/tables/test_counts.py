@@ -1,4 +1,4 @@
-"""The counts that tests of a federated table use: at a center, nobody's bin depends on his group.
+"""The counts that tests of a federated table use: at a center, nobody's bin depends on their group.
 
 The chain's own counts share each group's pooled people out by other people of that group, and old
 people of a bin that is split by those of the new center. So a chance difference at one center is

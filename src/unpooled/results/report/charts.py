@@ -336,6 +336,31 @@ def level_shares(
     return alt.layer(sure, most).properties(width=WIDTH, height=height)
 
 
+def love(rows: Sequence[tuple[str, float]]) -> "altair.TopLevelMixin":
+    """A love plot: a variable's standardised difference a row, the size alone."""
+    import altair as alt
+
+    data = inline([{"variable": name, "difference": abs(smd)} for name, smd in rows])
+    most = max([0.25, *(abs(smd) for _, smd in rows)])
+    names = [name for name, _ in rows]
+    points = (
+        alt.Chart(data)
+        .mark_point(filled=True, size=70, color=COLOURS[0], opacity=1)
+        .encode(
+            x=alt.X(
+                "difference:Q",
+                title="standardised mean difference",
+                scale=alt.Scale(domain=[0, 1.05 * most]),
+            ),
+            y=alt.Y("variable:N", sort=names, title=None),
+            tooltip=["variable:N", "difference:Q"],
+        )
+    )
+    limit = alt.Chart(inline([{"limit": 0.1}])).mark_rule(strokeDash=[4, 4], color="#555")
+    drawn = alt.layer(limit.encode(x="limit:Q"), points)
+    return drawn.properties(width=WIDTH, height=24 * len(rows) + 10)
+
+
 def group_colour(groups: Sequence[str], by: str | None) -> "altair.Color":
     """The groups' colours, with a legend where there is a name for them."""
     import altair as alt

@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 from io import StringIO
 from math import isfinite
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from unpooled.maths.ranks.effect import Interval
+if TYPE_CHECKING:
+    from unpooled.maths.ranks.effect import Interval
 
 _NUMBER = re.compile(r"[≥<−–-]?\s*[\d.e+-]*$")
 _NO_LIMIT = 10**9  # characters in a line: a narrower table would drop columns and cut words
@@ -105,19 +106,19 @@ def columns_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in printed.strip("\n").splitlines())
 
 
-def interval_dict(interval: Interval) -> dict[str, float | None]:
+def interval_dict(interval: "Interval") -> dict[str, float | None]:
     """An interval as plain values; None is a limit that is infinite."""
     ends = {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
     return {name: value if isfinite(value) else None for name, value in ends.items()}
 
 
-def interval_text(interval: Interval) -> str:
+def interval_text(interval: "Interval") -> str:
     """An estimate and its interval in words."""
     estimate, limits = interval_cells(interval)
     return f"{estimate} (95 % interval {limits})"
 
 
-def interval_cells(interval: Interval) -> tuple[str, str]:
+def interval_cells(interval: "Interval") -> tuple[str, str]:
     """An estimate and its interval as two cells of a table."""
     low, high = number(interval.low, 3), number(interval.high, 3)
     return number(interval.estimate, 3), f"{low} to {high}"

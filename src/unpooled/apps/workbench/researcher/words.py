@@ -124,7 +124,7 @@ PROTOCOL_LEAD = (
 )
 TITLE = "Title"
 PURPOSE = "Purpose, as the stewards read it"
-SMALLEST = "At least so many people a number (K)"
+SMALLEST = "The least number of people that a number describes (K)"
 GROUPINGS = "Groupings, the most important first"
 GROUPINGS_HINT = (
     "People who are alike in all groupings are a block. Where a block has too few people, the last "

@@ -1,0 +1,260 @@
+"""Table 1: the analyses of every variable, put into one table.
+
+It asks nothing by itself: a federation or a book describes, compares and counts each variable.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unpooled.errors import InputError, MissingError, RefusedError
+from unpooled.maths.categories.standardised import category_differences, mean_differences
+from unpooled.maths.moments import MeanSD, pool
+from unpooled.results.compare import CompareResult
+from unpooled.results.crosstab import SMALL_EXPECTED, CrosstabResult
+from unpooled.results.describe import DescribeResult, GroupDescription
+from unpooled.results.distribution import DistributionResult
+from unpooled.results.quantiles import QuantilesResult
+from unpooled.results.record import Note, Record
+from unpooled.results.refusals import CenterRefusal, refusals_of
+from unpooled.results.table1 import OVERALL, Layout, LevelCell, Numbers, Table1Result, Table1Row
+
+Quartiles = tuple[float | None, float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class VariableRow:
+    """A row of the table, and the results that it comes from."""
+
+    row: Table1Row
+    people: dict[str, int]  # of each group
+    centers: tuple[str, ...]
+    records: tuple[Record, ...]
+    refusals: tuple[CenterRefusal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a variable is called in the table."""
+
+    variable: str
+    label: str
+    unit: str | None = None
+
+
+def number_row(
+    shown: Shown,
+    described: DescribeResult,
+    quartiles: Callable[[str | None], Quartiles],
+    compared: CompareResult | None,
+    notes: Sequence[str] = (),
+) -> VariableRow:
+    """The row of a number; `quartiles` of None are those of all groups together."""
+    groups = described.groups
+    columns = [_everybody(groups), *groups] if described.by is not None else [_everybody(groups)]
+    numbers = tuple(
+        Numbers(
+            name,
+            own.n,
+            _missing(own),
+            own.mean,
+            own.sd,
+            *_ordered(quartiles(None if name == OVERALL else name)),
+        )
+        for name, own in zip([OVERALL, *(g.group for g in groups)], columns, strict=False)
+    )
+    several = described.by is not None and len(groups) > 1
+    means = [g.mean for g in groups if g.mean is not None and g.sd is not None]
+    sds = [g.sd for g in groups if g.mean is not None and g.sd is not None]
+    smd = mean_differences(means, sds).largest if several and len(sds) == len(groups) else None
+    row = Table1Row(
+        shown.variable,
+        "number",
+        shown.label,
+        shown.unit,
+        numbers=numbers,
+        missing=tuple(own.missing for own in numbers),
+        test=None if compared is None else _rank_test(compared),
+        log10_p=None if compared is None else compared.log10_p,
+        smd=smd,
+        notes=tuple(notes),
+    )
+    records = (described.record, *(() if compared is None else (compared.record,)))
+    refused = (*described.refusals, *(() if compared is None else compared.refusals))
+    centers = tuple(dict.fromkeys(c.center for c in described.centers))
+    people = {g.group: g.n + (_missing(g) or 0) for g in groups}
+    return VariableRow(row, people, centers, records, refused)
+
+
+def quartiles(estimates: QuantilesResult, group: str | None) -> Quartiles:
+    """The quartiles of a group, or of all groups together: of the mixture of their curves."""
+    smooth = estimates.distribution
+    if group is not None or smooth is None or len(smooth.distributions) < 2:
+        found = [q.estimate for q in estimates.quantiles if group in (None, q.group)]
+        return (found[0], found[1], found[2]) if len(found) == 3 else (None, None, None)
+    curves = [own.distribution for own in smooth.distributions]
+    people = sum(curve.people for curve in curves)
+    levels = np.array([0.25, 0.5, 0.75])
+    ends = np.array([curve.quantile(levels) for curve in curves])
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    for _ in range(40):
+        tried = (low + high) / 2
+        reached = np.sum([curve.people * curve.cdf(tried) for curve in curves], axis=0)
+        below = reached < levels * people
+        low, high = np.where(below, tried, low), np.where(below, high, tried)
+    q1, median, q3 = high.tolist()
+    return q1, median, q3
+
+
+_FEW = 6  # different values, at most, of a category of whole numbers
+
+
+def has_few_values(smooth: DistributionResult | None) -> bool:
+    """Whether everybody has one of a few whole numbers, such as 0 and 1."""
+    if smooth is None:
+        return False
+    values: set[float] = set()
+    for own in smooth.distributions:
+        placed = own.distribution.placed
+        values.update(np.unique(placed.values).tolist())
+        if not placed.shared.all() or len(values) > _FEW:
+            return False
+    return all(value.is_integer() for value in values)
+
+
+def _ordered(found: Quartiles) -> Quartiles:
+    """Median first, as the columns have it."""
+    q1, median, q3 = found
+    return median, q1, q3
+
+
+def _missing(own: GroupDescription) -> int | None:
+    """None where fewer than K people of some center may have no value, and nobody more."""
+    return None if own.missing_hidden and not own.missing else own.missing
+
+
+def _everybody(groups: Sequence[GroupDescription]) -> GroupDescription:
+    parts = [MeanSD(g.n, g.mean, g.sd) for g in groups if g.mean is not None and g.sd is not None]
+    whole = pool(parts) if len(parts) == len(groups) and len(parts) > 1 else None
+    only = groups[0] if len(groups) == 1 else None
+    return GroupDescription(
+        OVERALL,
+        sum(g.n for g in groups),
+        sum(g.missing for g in groups),
+        max(g.missing_hidden for g in groups),
+        whole.mean if whole is not None else None if only is None else only.mean,
+        whole.sd if whole is not None else None if only is None else only.sd,
+    )
+
+
+def _rank_test(compared: CompareResult) -> str:
+    where = "within centers" if len(compared.centers) > 1 else "in one center"
+    name = "Mann-Whitney test" if compared.of_two else "Kruskal-Wallis test"
+    stratified = " (van Elteren)" if compared.of_two and len(compared.centers) > 1 else ""
+    return f"{name} {where}{stratified}"
+
+
+def category_row(shown: Shown, found: CrosstabResult, notes: Sequence[str] = ()) -> VariableRow:
+    """The row of a category: a line a level, with bounds where a center merged some."""
+    bounds, several = found.bounds, len(found.groups) > 1
+    people = {g: round(n) for g, n in zip(found.groups, bounds.people.tolist(), strict=True)}
+    everybody = sum(people.values())
+    levels = []
+    for place, level in enumerate(found.levels):
+        low, high = bounds.low[:, place], bounds.high[:, place]
+        cells = [LevelCell(OVERALL, round(low.sum()), round(high.sum()), everybody)]
+        if found.by:
+            cells += [
+                LevelCell(group, round(low[i]), round(high[i]), people[group])
+                for i, group in enumerate(found.groups)
+            ]
+        levels.append((level, tuple(cells)))
+    missing = [n for _, n in found.missing]
+    whole = None if None in missing else sum(n for n in missing if n is not None)
+    test, log10_p = _category_test(found) if several else (None, None)
+    row = Table1Row(
+        shown.variable,
+        "category",
+        shown.label,
+        shown.unit,
+        levels=tuple(levels),
+        missing=(whole, *(missing if found.by else ())),
+        test=test,
+        log10_p=log10_p,
+        smd=category_differences(found.estimated).largest if several else None,
+        notes=(*notes, *found.notes()),
+    )
+    centers = tuple(dict.fromkeys(c.center for c in found.centers))
+    return VariableRow(row, people, centers, (found.record,), found.refusals)
+
+
+def _category_test(found: CrosstabResult) -> tuple[str | None, float | None]:
+    """Within centers; the exact test of everybody where few are expected and it is one center."""
+    rare = found.expected is not None and found.expected < SMALL_EXPECTED
+    if found.cmh is not None and found.cmh.df and not (rare and found.exact is not None):
+        return "Cochran-Mantel-Haenszel test within centers", found.cmh.log10_p
+    if rare and found.exact is not None:
+        return "Fisher's exact test", found.exact.log10_p
+    if found.chi2 is not None and found.chi2.df:
+        return "chi-square test", found.chi2.log10_p
+    return None, None
+
+
+def table_of(
+    variables: Sequence[str],
+    row_of: Callable[[str], VariableRow],
+    by: str | None,
+    where: str | None,
+    layout: Layout,
+) -> Table1Result:
+    """Every variable's row; one that fails is left out, with the reason."""
+    if not variables:
+        raise InputError("name at least one variable, got none")
+    if len(set(variables)) < len(variables):
+        raise InputError(f"variables must differ, got {', '.join(variables)}")
+    found: list[VariableRow] = []
+    left_out: list[tuple[str, str]] = []
+    for variable in variables:
+        try:
+            found.append(row_of(variable))
+        except MissingError:  # it is missing for every variable
+            raise
+        except (InputError, RefusedError) as error:
+            left_out.append((variable, str(error).splitlines()[0]))
+    if not found:
+        raise InputError("\n".join(f"{name}: {why}" for name, why in left_out))
+    groups = tuple(dict.fromkeys(g for own in found for g in own.people)) if by else ()
+    most = {g: max(own.people.get(g, 0) for own in found) for own in found for g in own.people}
+    n = {OVERALL: sum(most.values()), **({g: most[g] for g in groups} if by else {})}
+    return Table1Result(
+        by=by,
+        where=where,
+        groups=groups,
+        n=n,
+        rows=tuple(own.row for own in found),
+        centers=tuple(dict.fromkeys(center for own in found for center in own.centers)),
+        refusals=refusals_of((own.row.variable, own.refusals) for own in found),
+        left_out=tuple(left_out),
+        layout=layout,
+        record=_together([record for own in found for record in own.records]),
+    )
+
+
+def _together(records: Sequence[Record]) -> Record:
+    """The first record, with everybody's notes and releases."""
+    from dataclasses import replace
+
+    from unpooled.results.releases import Releases
+
+    notes: dict[Note, None] = {}
+    for record in records:
+        notes |= dict.fromkeys(record.merged)
+    received = {id(one): one for record in records for one in record.releases}
+    nearest = dict.fromkeys(near for record in records for near in record.nearest)
+    return replace(
+        records[0],
+        releases=Releases(tuple(received.values())),
+        nearest=tuple(nearest),
+        merged=tuple(notes),
+    )

@@ -1,0 +1,58 @@
+"""The keepers of a federation over the network, as the coordinator asks them.
+
+It passes sealed shares on and can read none. What all three say must be the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from secrets import token_bytes
+
+from unpooled.analyses.conversation import Link
+from unpooled.center.questions import (
+    Answer,
+    JointQuestion,
+    JointShares,
+    Keeper,
+    Refusal,
+    decode_answer,
+)
+from unpooled.errors import JointError, MessageError
+from unpooled.federation.joint.keeping import keep_question
+
+_RUN = 32  # bytes that name a computation
+
+
+class NetworkKeepers:
+    """Three centers that keep shares; they reach each other by addresses in their kits."""
+
+    def __init__(self, link: Link, keepers: Sequence[Keeper]) -> None:
+        self._link = link
+        self.keepers = tuple(keepers)
+
+    def compute(self, question: JointQuestion, shares: Mapping[str, JointShares]) -> Answer:
+        """What all three opened; raises JointError, with names."""
+        each = [shares[member] for member in question.members]
+        payload = keep_question(question, token_bytes(_RUN), each)
+        names = [keeper.name for keeper in self.keepers]
+        replies = self._link.ask(payload, names)
+        problems = {name: _problem(replies[name]) for name in names}
+        if any(problems.values()):
+            words = [f"keeper {name}: {problem}" for name, problem in problems.items() if problem]
+            raise JointError("; ".join(dict.fromkeys(words)))
+        if len(set(replies.values())) > 1:
+            raise JointError(f"the keepers {', '.join(names)} do not say the same")
+        reply = replies[names[0]]
+        assert isinstance(reply, bytes)  # else it was a problem
+        return decode_answer(reply)
+
+
+def _problem(reply: bytes | Refusal) -> str | None:
+    """Why a keeper opened nothing, with the name of whoever is to blame."""
+    if isinstance(reply, Refusal):
+        return reply.rule
+    try:
+        answer = decode_answer(reply)
+    except MessageError:
+        return "its answer cannot be read"
+    for refusal in answer.refusals:
+        return f"{refusal.rule} ({refusal.name})" if refusal.name else refusal.rule
+    return None

@@ -1,0 +1,61 @@
+"""A book with a joint center: every analysis says whom it rests on."""
+
+import msgspec
+import pytest
+
+from tests.joint.hospitals import PROTOCOL, hospitals
+from unpooled import Federation
+from unpooled.analyses.book import Book
+from unpooled.center.policy import Policy
+
+FREE = Policy(k=10, ad_hoc="free")
+PLAN = msgspec.structs.replace(PROTOCOL, k=10)
+
+
+@pytest.fixture(scope="module")
+def book() -> Book:
+    with Federation.local(hospitals(1, 3, 20), policy=FREE, seed=1, joint=True) as fed:
+        return fed.run(PLAN)
+
+
+@pytest.fixture(scope="module")
+def alone() -> Book:
+    large = {n: f for n, f in hospitals(1, 3, 20).items() if n.startswith("large")}
+    with Federation.local(large, policy=FREE, seed=1) as fed:
+        return fed.run(PLAN)
+
+
+def test_nobody_is_missing_where_small_centers_count_together(book: Book) -> None:
+    assert book.missing == ()
+    assert len(book.members) == 20
+    assert book.centers == ("large 0", "large 1", "large 2", "joint (20 centers)")
+
+
+def test_every_analysis_says_how_many_are_alone_and_how_many_joint(book: Book) -> None:
+    for result in (
+        book.compare("crp", by="arm"),
+        book.quantiles("crp", by="arm"),
+        book.describe("crp", by="arm"),
+        book.survival("months", event="died", by="arm"),
+        book.crosstab("stage", by="arm"),
+    ):
+        assert "23 centers (3 alone" in str(result), str(result)
+        assert "20 joint" in str(result)
+
+
+def test_heterogeneity_speaks_of_centers_that_are_told_alone(book: Book, alone: Book) -> None:
+    together, own = (some.compare("crp", by="arm") for some in (book, alone))
+    assert together.heterogeneity is not None
+    assert own.heterogeneity is not None
+    assert together.heterogeneity.df == own.heterogeneity.df == 2
+    assert len(together.centers) == 4
+    ratios = (some.survival("months", event="died", by="arm") for some in (book, alone))
+    assert [r.ratios[0].heterogeneity.df for r in ratios] == [2, 2]
+
+
+def test_a_saved_book_keeps_who_counts_in_the_joint_center(book: Book, tmp_path: object) -> None:
+    path = f"{tmp_path}/sepsis.book"
+    book.save(path)
+    again = Book.open(path)
+    assert again.members == book.members
+    assert str(again.compare("crp", by="arm")) == str(book.compare("crp", by="arm"))

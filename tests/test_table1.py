@@ -1,0 +1,237 @@
+"""Table 1: as pandas and tableone have it where nothing was merged, with bounds where it was."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+import tableone
+
+from tests.azpro import azpro
+from unpooled import Book, Federation
+from unpooled.apps.cli import main
+from unpooled.errors import InputError
+from unpooled.results.table1 import OVERALL, Table1Result
+
+
+@pytest.fixture(scope="module")
+def patients() -> pandas.DataFrame:
+    """Length of stay after a heart operation, in four made hospitals."""
+    frame = pandas.DataFrame(azpro())
+    frame["clinic"] = [f"clinic {i % 4}" for i in range(len(frame))]
+    return frame
+
+
+PLAN = {
+    "title": "Length of stay",
+    "groups": [
+        {"name": "procedure", "levels": ["PTCA", "CABG"]},
+        {"name": "sex", "levels": ["0", "1"]},
+    ],
+    "variables": {
+        "los": {"label": "Length of stay", "unit": "days"},
+        "admit": {"levels": ["0", "1"]},
+        "age75": {"levels": ["0", "1"]},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def book(patients: pandas.DataFrame) -> Book:
+    with Federation.split(patients, center="clinic", seed=4) as fed:
+        return fed.run(PLAN)
+
+
+@pytest.fixture(scope="module")
+def table(book: Book) -> Table1Result:
+    return book.table1(by="procedure")
+
+
+def rows(table: Table1Result) -> dict[str, Any]:
+    return {row["variable"]: row for row in table.to_dict()["rows"]}
+
+
+def test_numbers_equal_pandas(table: Table1Result, patients: pandas.DataFrame) -> None:
+    cells = {cell["group"]: cell for cell in rows(table)["los"]["cells"]}
+    for group, own in [(OVERALL, patients), *patients.groupby(patients["procedure"].astype(str))]:
+        los, cell = own["los"], cells[group]
+        assert cell["n"] == len(own)
+        assert cell["mean"] == pytest.approx(los.mean(), abs=0.1 * los.sem())
+        assert cell["sd"] == pytest.approx(los.std(), rel=0.03)
+        for p, name in ((0.25, "q1"), (0.5, "median"), (0.75, "q3")):
+            assert abs(cell[name] - los.quantile(p)) <= 1  # whole days
+
+
+def test_categories_equal_pandas_and_tableone(
+    table: Table1Result, patients: pandas.DataFrame
+) -> None:
+    oracle = tableone.TableOne(
+        patients.astype({"admit": str, "age75": str, "sex": str}),
+        columns=["admit", "age75", "sex"],
+        categorical=["admit", "age75", "sex"],
+        groupby="procedure",
+        pval=True,
+        smd=True,
+    )
+    for variable in ("admit", "age75", "sex"):
+        row = rows(table)[variable]
+        counts = pandas.crosstab(patients["procedure"], patients[variable])
+        for level in row["levels"]:
+            for cell in level["cells"]:
+                own = counts if cell["group"] == OVERALL else counts.loc[[cell["group"]]]
+                assert cell["n"] == own[int(level["level"])].sum()
+        smd = float(np.ravel(oracle.smd_table.loc[variable])[0])
+        assert row["smd"] == pytest.approx(abs(smd), abs=6e-4)
+        assert "Cochran-Mantel-Haenszel" in row["test"]
+
+
+def test_a_merged_level_has_bounds_in_place_of_a_count() -> None:
+    rng = np.random.default_rng(1)
+    n = 60
+    small = pandas.DataFrame(
+        {
+            "center": np.repeat(["a", "b"], [n, 400]),
+            "arm": rng.choice(["x", "y"], n + 400),
+            "stage": rng.choice(["I", "II", "III"], n + 400, p=[0.6, 0.3, 0.1]),
+        }
+    )
+    with Federation.split(small, center="center") as fed:
+        table = fed.table1(["stage"], by="arm")
+    truth = pandas.crosstab(small["arm"], small["stage"])
+    merged = 0
+    for level in rows(table)["stage"]["levels"]:
+        for cell in level["cells"][1:]:
+            own = truth.loc[cell["group"]].get(level["level"], 0)
+            assert cell["low"] <= own <= cell["high"]
+            merged += cell["low"] < cell["high"]
+    assert merged
+    assert " to " in str(table)
+
+
+def test_a_federation_has_the_same_table_by_single_questions(patients: pandas.DataFrame) -> None:
+    with Federation.split(patients, center="clinic", seed=4) as fed:
+        table = fed.table1(["los", "admit"], by="procedure")
+        alone = fed.table1("los")
+    found = rows(table)
+    assert found["admit"]["kind"] == "category"  # of 0 and 1, without being told
+    assert found["los"]["kind"] == "number"
+    assert found["los"]["cells"][0]["mean"] == pytest.approx(patients["los"].mean(), rel=0.01)
+    assert abs(found["los"]["cells"][0]["median"] - patients["los"].median()) <= 1
+    assert [cell["group"] for cell in rows(alone)["los"]["cells"]] == [OVERALL]
+
+
+def test_layouts_are_those_of_the_packages(table: Table1Result) -> None:
+    full, gt, one = (table.sheet(layout) for layout in ("full", "gtsummary", "tableone"))
+    assert full.header[0] == gt.header[0] == "Characteristic"
+    assert full.header[1] == f"Overall, N = {table.n[OVERALL]:,}"
+    assert [row[0] for row in full.rows[:3]] == [
+        "Length of stay, days",
+        "mean (SD)",
+        "median [Q1, Q3]",
+    ]
+    assert "SMD" not in gt.header
+    assert one.rows[0][:2] == ("n", f"{table.n[OVERALL]:,}")
+    assert one.rows[1][0] == "Length of stay, days (mean (SD))"
+    with pytest.raises(InputError, match="layout must be full, gtsummary or tableone"):
+        table.sheet("wide")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ending", [".txt", ".md", ".html", ".csv", ".tex", ".docx"])
+def test_every_format_has_every_cell(table: Table1Result, tmp_path: Path, ending: str) -> None:
+    path = table.write(tmp_path / f"table1{ending}")
+    sheet = table.sheet()
+    if ending == ".docx":
+        import docx
+
+        (written,) = docx.Document(str(path)).tables
+        cells = [cell.text for row in written.rows for cell in row.cells]
+        assert cells == [*sheet.header, *(cell for row in sheet.rows for cell in row)]
+        return
+    text = path.read_text()
+    if ending == ".csv":
+        lines = list(csv.reader(text.splitlines()))
+        assert lines[0] == list(sheet.header)
+        assert [line[1:] for line in lines[1 : 1 + len(sheet.rows)]] == [
+            list(row[1:]) for row in sheet.rows
+        ]
+    else:
+        assert f"{table.n['CABG']:,}" in text
+        assert all(row[0].replace("%", "\\%") in text or row[0] in text for row in sheet.rows)
+
+
+def test_another_ending_is_an_error(table: Table1Result, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"must end in \.txt, \.md"):
+        table.write(tmp_path / "table1.xlsx")
+
+
+def test_cells_are_escaped_where_they_must_be(tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"c": "a", "v": ["<b> & 50 %_x"] * 30 + ["y|z"] * 30})
+    with Federation.split(frame, center="c") as fed:
+        table = fed.table1(["v"])
+    assert "&lt;b&gt; &amp; 50 %" in table.write(tmp_path / "t.html").read_text()
+    assert r"\textless{}b\textgreater{} \& 50 \%\_x" in table.write(tmp_path / "t.tex").read_text()
+    assert r"y\|z" in table.write(tmp_path / "t.md").read_text()
+
+
+def test_variables_that_fail_are_left_out_with_the_reason(book: Book) -> None:
+    table = book.table1(by="procedure", variables=["los", "height"])
+    assert [name for name, _ in table.left_out] == ["height"]
+    assert "height" in str(table)
+    with pytest.raises(InputError, match="height"):
+        book.table1(variables=["height"])
+    with pytest.raises(InputError, match="variables must differ"):
+        book.table1(variables=["los", "los"])
+
+
+def test_a_table_is_shown_as_json_and_as_a_love_plot(table: Table1Result, tmp_path: Path) -> None:
+    assert json.loads(json.dumps(table.to_dict(), allow_nan=False))["n"] == dict(table.n)
+    assert "difference" in table.chart().to_json()
+    assert table.report(tmp_path / "t.html").read_text().count("<svg") == 1
+    assert len(table.records()) == 3 + 2 * 3 * 3
+
+
+def test_the_command_line_goes_from_a_protocol_to_table_1(
+    patients: pandas.DataFrame, tmp_path: Path, capsys: Any
+) -> None:
+    def run(*arguments: object) -> str:
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        told = capsys.readouterr()
+        assert end.value.code == 0, told.err
+        return str(told.out)
+
+    data, plan, out = tmp_path / "all.csv", tmp_path / "plan.toml", tmp_path / "plan.book"
+    patients.to_csv(data, index=False)
+    plan.write_text(
+        'title = "Stay"\n[[groups]]\nname = "procedure"\nlevels = ["PTCA", "CABG"]\n'
+        '[[groups]]\nname = "sex"\nlevels = ["0", "1"]\n[variables.los]\n[variables.admit]\n'
+        'kind = "category"\n'
+    )
+    assert "grouping sex: 0, 1" in run("protocol", "show", plan)
+    shared = ["--centers", data, "--center-column", "clinic"]
+    assert "4 centers" in run("protocol", "run", plan, *shared)
+    assert "K = 10" in run("protocol", "show", out)
+    word = tmp_path / "t.docx"
+    assert "Overall" in run("table1", "--by", "procedure", "--book", out, "--out", word)
+    assert word.exists()
+    compared = run("compare", "los", "--by", "procedure", "--strata", "sex", "--book", out)
+    assert "within sex" in compared
+    assert "x sex" in run("describe", "los", "--by", "procedure,sex", "--book", out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["compare", "los", "--by", "sex", "--book", "no.book"], "cannot be read"),
+        (["compare", "los", "--by", "sex", "--book", "b", "--centers", "a.csv"], "not both"),
+        (["compare", "los", "--by", "sex", "--strata", "age", "--centers", "a.csv"], "with --book"),
+        (["table1", "--centers", "a.csv"], "a.csv"),
+    ],
+)
+def test_bad_options_are_said(arguments: list[str], words: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert words in capsys.readouterr().err
