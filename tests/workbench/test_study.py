@@ -13,7 +13,7 @@ import docx
 import pytest
 
 from tests.workbench.browser import Browser
-from tests.workbench.chromium import Tab, chromium
+from tests.workbench.chromium import Tab, barriers, chromium
 from unpooled import Federation
 from unpooled.analyses.protocol import read_protocol
 from unpooled.apps.demo import VARIABLES, write_hospitals
@@ -238,6 +238,25 @@ def test_every_analysis_of_a_book_has_a_card(place: Place, tmp_path: Path) -> No
         assert reader.get("/book/compare/save.csv").body.startswith(b"variable,")
         assert "protocol CRP in sepsis" in reader.get("/left").text
     source.close()
+
+
+@pytest.mark.browser
+def test_pages_are_for_everybody(place: Place) -> None:
+    """Screen readers, phones, and eyes that like the dark: axe-core, and nothing hangs over."""
+    own = place.browser("own")
+    look(own)
+    run(own)
+    watch(own)
+    own.post("/book/survival", time="months", by="arm")
+    pages = ["/", "/ask", "/ask/compare", "/protocol", "/study", "/book", "/book/compare"]
+    pages += ["/book/quantiles", "/report", "/plan", "/left", "/programs"]
+    with chromium() as browser:
+        tab = Tab(browser, viewport={"width": 390, "height": 800}, color_scheme="dark")
+        tab.page.goto(place.server.link("own"))
+        for path in pages:
+            tab.page.goto(f"{place.server.url}{path}")
+            assert tab.page.evaluate("document.documentElement.scrollWidth") == 390, path
+            assert barriers(tab.page) == [], path
 
 
 def test_what_was_not_shown_is_not_asked(place: Place) -> None:

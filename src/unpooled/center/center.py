@@ -15,7 +15,7 @@ from unpooled.center.data.sources import Source
 from unpooled.center.data.variables import Variable
 from unpooled.center.disclosure import TooClose
 from unpooled.center.fingerprint import people_fingerprint
-from unpooled.center.gate import Asked, Asking, Gate, Release
+from unpooled.center.gate import Asked, Asking, Gate, Judged, Release
 from unpooled.center.joint import JointCount
 from unpooled.center.keys import CenterKey
 from unpooled.center.ledger import Ledger
@@ -40,7 +40,10 @@ from unpooled.center.questions import (
     JointQuestion,
     Named,
     PowersQuestion,
+    Protocol,
     ProtocolAnswer,
+    ProtocolCheck,
+    ProtocolCheckQuestion,
     ProtocolQuestion,
     RanksQuestion,
     Reason,
@@ -171,6 +174,8 @@ class Center:
                 raise RefusedQuestion(Reason.JOINED)
             if isinstance(question, ProtocolQuestion):
                 return self._respond_to_protocol(question, ticket)
+            if isinstance(question, ProtocolCheckQuestion):
+                return self._respond_to_check(question, ticket)
             if question.in_protocol:
                 raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
             asked, refusals = self._choose(question)
@@ -198,15 +203,7 @@ class Center:
         k = max(self._policy.k, question.protocol.k or 0)
         if question.joint and self._may_join(k):
             raise RefusedQuestion(Reason.JOINED)
-        policy = msgspec.structs.replace(self._policy, k=k)
-        rows, gate = self._rows, self._gate
-        if k > self._policy.k:
-            rows, gate = Rows(rows.source, policy, rows.secret), replace(gate, policy=policy)
-        asks = self.steward is not None
-        run = ProtocolRun(question.protocol, rows, gate, self._variables, self._answers, asks)
-        parts = run.answer()
-        if not self._rows.source.unchanged():  # while they were read
-            raise RefusedQuestion(Reason.DATA_CHANGED)
+        gate, parts = self._judged_parts(question.protocol, k)
         state = parts[-1].draft if parts else self._memory.state
         shuts_out = self._still_open() - self._still_open(state.at(self._policy.k))
         released = gate.release_protocol(question, parts, sorted(shuts_out), ticket)
@@ -216,6 +213,27 @@ class Center:
             self._answers[encode(question)] = released.payload
             self._answers |= {encode(p.question): p.payload for p in parts}
         return released
+
+    def _respond_to_check(self, question: ProtocolCheckQuestion, ticket: str | None) -> Release:
+        """What would be told: the protocol is answered in full, and only its outline leaves."""
+        if self._memory.changed or not self._rows.source.unchanged():
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        k = max(self._policy.k, question.protocol.k or 0)
+        gate, parts = self._judged_parts(question.protocol, k)
+        return gate.release_check(question, parts, ticket)
+
+    def _judged_parts(self, protocol: Protocol, k: int) -> tuple[Gate, list[Judged]]:
+        """Each part, judged beside those before it at this K, and the gate that did so."""
+        policy = msgspec.structs.replace(self._policy, k=k)
+        rows, gate = self._rows, self._gate
+        if k > self._policy.k:
+            rows, gate = Rows(rows.source, policy, rows.secret), replace(gate, policy=policy)
+        asks = self.steward is not None
+        run = ProtocolRun(protocol, rows, gate, self._variables, self._answers, asks)
+        parts = run.answer()
+        if not self._rows.source.unchanged():  # while they were read
+            raise RefusedQuestion(Reason.DATA_CHANGED)
+        return gate, parts
 
     # --- a joint center ---------------------------------------------------------------------
 
@@ -518,9 +536,12 @@ def _refuses(payload: bytes) -> bool:
     """Whether an answer says more than its numbers do: a refusal, be it of one group, or a hint.
 
     What counts is a reason that may tell something, that people are those of an earlier set, or
-    that others are shut out. A protocol is one answer, however many of its parts are refused.
+    that others are shut out. A protocol is one answer, however many of its parts are refused. The
+    check of one says what is merged and refused, and nothing else.
     """
     answer = decode_answer(payload)
+    if isinstance(answer.aggregate, ProtocolCheck):
+        return True
     answers = [answer]
     if isinstance(answer.aggregate, ProtocolAnswer):
         answers += [part.answer for part in answer.aggregate.parts]

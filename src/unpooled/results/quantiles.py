@@ -189,7 +189,10 @@ class QuantileSummary(Result):
     def title(self) -> str:
         """What was estimated."""
         first = self.results[0]
-        rounds = ", ".join(f"{r.method} in {count(r.rounds, 'round')}" for r in self.results)
+        rounds = ", ".join(
+            f"{r.method} in {count(r.rounds, 'round')}" if r.rounds else r.method  # none: of a book
+            for r in self.results
+        )
         return f"{subject(first.variable, first.by, first.where)}: quantiles by {rounds}"
 
     def recorded(self, record: Record) -> "QuantileSummary":

@@ -357,7 +357,8 @@ class SurvivalResult(Result):
         """What was followed up."""
         about = subject(f"{self.time}, event {self.event}", self.by, self.where)
         about += f", within {' and '.join(self.strata)}" if self.strata else ""
-        return f"{about}: survival {self.reach}, in {count(self.rounds, 'round')}"
+        rounds = f", in {count(self.rounds, 'round')}" if self.rounds else ""  # none: of a book
+        return f"{about}: survival {self.reach}{rounds}"
 
     @property
     def reach(self) -> Reach:

@@ -1,12 +1,15 @@
 """Pictures in a page: without a background, with one name for whoever does not see them."""
 
 import json
+import re
 from functools import lru_cache
 from html import escape
 
 from markupsafe import Markup
 
 from unpooled.results.report.page import Figure
+
+_OF_MARKS = re.compile(r' (?:role="graphics-\w+"|aria-\w+="[^"]*")')  # Vega's, of each mark
 
 
 def draw(figure: Figure) -> Markup:
@@ -15,7 +18,7 @@ def draw(figure: Figure) -> Markup:
     config = plain.setdefault("config", {})
     config["aria"] = False
     config["background"] = None
-    drawn = _svg(json.dumps(plain))
+    drawn = _OF_MARKS.sub("", _svg(json.dumps(plain)))
     named = f'<svg role="img" aria-label="{escape(figure.caption)}" '
     return Markup(drawn.replace("<svg ", named, 1))  # Vega escapes the texts in it
 

@@ -15,6 +15,8 @@ from unpooled.results.catalogue import CatalogueResult
 Typed = Mapping[str, Sequence[str]]
 FIRST = ("by", "groups", "where", "time", "event", "strata")  # others are folded away
 
+GROUPED = ("by", "strata", "covariates")
+
 
 class Option(NamedTuple):
     """Something that can be chosen."""
@@ -74,7 +76,8 @@ def _field(argument: Argument, choices: Choices, typed: Typed) -> Field:
     match argument.kind:
         case "variable" | "variables":
             control = "select" if argument.kind == "variable" else "several"
-            empty = () if required else (Option("", words.NOBODY_GROUPED, not given),)
+            nothing = words.NOBODY_GROUPED if argument.name in GROUPED else words.NOT_NAMED
+            empty = () if required else (Option("", nothing, not given),)
             first = (Option("", words.CHOOSE, not given),) if required else empty
             options = (*first, *_options(choices(argument.name), given))
             return Field(*about, control, required, options=options)

@@ -127,5 +127,10 @@ def fields() -> tuple[PlanField, ...]:
         for parameter in command.params
         if parameter.name not in _LEFT_OUT
         and parameter.name in typed
-        and "Path" not in str(typed[parameter.name].annotation)  # nothing of a form names a file
+        and not _names_a_file(typed[parameter.name].annotation)
     )
+
+
+def _names_a_file(annotation: object) -> bool:
+    """Nothing that a form says may name a file."""
+    return "Path" in str(annotation)
