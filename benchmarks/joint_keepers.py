@@ -44,7 +44,7 @@ def vectors(made: JointPlan, people: int, rng: np.random.Generator) -> list[IntA
     """What each member counts and draws."""
     spread = np.diff(np.linspace(0, 1, POINTS + 1) ** 1.5)
     share = people // (MEMBERS * made.blocks)
-    found = []
+    result = []
     for member in range(MEMBERS):
         counts = rng.multinomial(share, spread / spread.sum(), size=made.blocks)
         lacking = rng.binomial(counts, 0.02)
@@ -52,8 +52,8 @@ def vectors(made: JointPlan, people: int, rng: np.random.Generator) -> list[IntA
         if member < 2:
             parts += [rng.integers(0, DRAW + 1, counts.size)]
             parts += [rng.integers(0, 2, counts.size) * (member == 0)]
-        found.append(np.concatenate(parts))
-    return found
+        result.append(np.concatenate(parts))
+    return result
 
 
 def ports() -> list[tuple[str, int]]:
