@@ -55,6 +55,7 @@ from unpooled.center.questions import (
     People,
     Powers,
     PowersQuestion,
+    ProtocolCheckQuestion,
     ProtocolQuestion,
     Question,
     RankedGroup,
@@ -88,7 +89,8 @@ def gate(rows: pl.DataFrame, policy: Policy = FREE, los: Variable | None = None)
 
 def asked(door: Gate, question: Question, rows: pl.DataFrame) -> Asked | None:
     """The people whom a question means, beside all that the door let out."""
-    if isinstance(question, CatalogueQuestion | ProtocolQuestion | JointQuestion):
+    whole = CatalogueQuestion | ProtocolQuestion | ProtocolCheckQuestion | JointQuestion
+    if isinstance(question, whole):
         return None
     truth = Rows(open_source(rows), FREE, KEY.secret)
     return Asked(find_cohort(truth, question, Variable(lower=0)), door.memory.state)
@@ -759,8 +761,8 @@ class Totals(Aggregate, frozen=True, tag="totals", tag_field="say"):
     def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
         raise NotImplementedError
 
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
-        pass
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
+        return ()
 
     def sentence(self) -> str:
         return "deaths"
@@ -870,3 +872,60 @@ def test_two_deaths_in_arm_b_do_not_leave_declared(monkeypatch: pytest.MonkeyPat
 def test_without_its_rules_the_gate_lets_them_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "_whole_numbers", lambda _: iter(()))
     assert deaths_told(Declared.nothing, monkeypatch, [("A", 20), ("B", 2)])
+
+
+class Reading(Message, frozen=True):
+    """What somebody may add about a group, in other shapes than a count."""
+
+    group: str
+    n: int
+    deaths: float | str | bool | tuple[float, ...] | dict[str, float]
+
+
+class Readings(Aggregate, frozen=True, tag="readings", tag_field="say"):
+    """Deaths in such a shape that no count is to be seen."""
+
+    readings: tuple[Reading, ...]
+
+    def labels(self) -> Sequence[str]:
+        return [reading.group for reading in self.readings]
+
+    def tells(self, question: CohortQuestion, people: People) -> Iterator[Disclosure]:
+        for reading in self.readings:
+            yield Disclosure(people.members(reading.group).astype(np.int32), (reading.n,))
+
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
+        return ()
+
+    def sentence(self) -> str:
+        return "deaths"
+
+
+class Read(Answer, frozen=True):
+    """An answer that may be of readings."""
+
+    aggregate: Readings | None
+
+
+SHAPES = [2.0, 0.03333333333333333, "2", "two deaths", True, (2.0,), {"deaths": 2.0}, {"2": 1.0}]
+
+
+def read_out(shape: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a center lets deaths out in this shape."""
+    answers: dict[Any, Any] = ANSWERS
+    monkeypatch.setitem(answers, MomentsQuestion, Readings)
+    monkeypatch.setattr(gates, "decode_answer", msgspec.json.Decoder(Read).decode)
+    answer: Any = Read(k=10, aggregate=Readings(readings=(Reading(group="B", n=60, deaths=shape),)))
+    door = gate(ARMS)
+    return bool(door.release(TOTALS, answer, asked(door, TOTALS, ARMS)).payload)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=repr)
+def test_two_deaths_do_not_leave_as_what_is_no_whole_number(
+    shape: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only whole numbers were compared with what was declared: all eight left."""
+    with pytest.raises(GateError, match=r"that is said must be|must not be named|nothing else"):
+        read_out(shape, monkeypatch)
+    monkeypatch.setattr(gates, "_judge_rest", lambda *_: None)
+    assert read_out(shape, monkeypatch)

@@ -76,7 +76,7 @@ def tables(group: GroupStatuses) -> list[CellTable]:
 
 def without_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on whatever is asked may be told."""
-    monkeypatch.setattr(Told, "tell", lambda answer, *_: answer)
+    monkeypatch.setattr(Told, "tell", lambda before, *_, **__: before)
     monkeypatch.setattr(Center, "_nearest", lambda *_: [])
 
 
@@ -187,7 +187,7 @@ def test_mean_and_counts_of_two_possible_times_are_not_told(
         return None if mean is None else (mean - 3) * table.counts[0]
 
     assert attack() is None
-    monkeypatch.setattr(cutting, "told", lambda values, *_: (values.mean(), values.std()))
+    monkeypatch.setattr(cutting, "cell_moments", lambda values, *_: (values.mean(), values.std()))
     assert attack() is None  # the rule has no people to spare for a mean
     without_the_rule(monkeypatch)
     assert attack() == pytest.approx(3, abs=0.1)

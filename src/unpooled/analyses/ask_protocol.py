@@ -8,9 +8,13 @@ from unpooled.center.questions import (
     MISSING,
     Protocol,
     ProtocolAnswer,
+    ProtocolCheck,
+    ProtocolCheckQuestion,
     ProtocolQuestion,
     Refusal,
 )
+from unpooled.results.protocol_check import ProtocolCheckResult
+from unpooled.results.refusals import center_refusals
 from unpooled.results.releases import Received
 
 
@@ -61,3 +65,10 @@ def ask_protocol(
     return ProtocolReplies(
         protocol, asked, round_.aggregates, answered, round_.refusals, conversation.rounds
     )
+
+
+def check_protocol(conversation: Conversation, protocol: Protocol) -> ProtocolCheckResult:
+    """Ask all centers what they would tell; a missing center stops nobody."""
+    question = ProtocolCheckQuestion(protocol=protocol)
+    round_ = conversation.ask(question, ProtocolCheck, whoever_answers=True)
+    return ProtocolCheckResult(protocol, round_.aggregates, center_refusals(round_.refusals))

@@ -57,6 +57,7 @@ from unpooled.maths import big_arrays
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, Places
 
 _DENSE = 400  # parts that are solved for; with more, nothing is said to follow
+_ROUNDS = 8  # of ties between clusters
 _EXACT = 1e-6  # how close a combination must come to a part, person by person
 _SORTED = 30  # disclosures of which every order is searched; of more only some are tried
 _SEARCH = 10**7  # steps to find an order, or which earlier answer stands against one
@@ -142,7 +143,8 @@ class Told:
             return self
         new = Element(label, numbers, answer)
         prefixes, fewest = _Prefixes(joint.elements, len(joint.count)), frozenset[int]()
-        if not joint._unknown(joint.elements, label, numbers).any():
+        last = prefixes[len(joint.elements)]
+        if not joint._unknown(joint.elements, last, label, numbers).any():
             return self
         for order in joint._orders(new):
             try:
@@ -168,8 +170,10 @@ class Told:
     def follows(self, part: Places) -> bool:
         """Whether a set is a combination of what was told."""
         joint, label = self._split(part)
+        before = _Prefixes(joint.elements, len(joint.count))[len(joint.elements)]
+        together = (label > 0).astype(np.int64)
         return not joint._unknown(
-            joint.elements, (label > 0).astype(np.int64), np.ones(1, dtype=np.int64)
+            joint.elements, before, together, np.ones(1, dtype=np.int64)
         ).any()
 
     def gathered(self, answer: int) -> "Told":
@@ -216,22 +220,25 @@ class Told:
         apart = self._apart(before, label, numbers, most)
         if apart:
             loose = frozenset[int]().union(*apart)
-            follow = loose - _parts(self._unknown(kept, label, once, loose))
+            follow = loose - _parts(self._unknown(kept, before, label, once, loose))
             label = _without(label, [part for part in follow if numbers[part - 1] == 1])
-            apart = self._apart(before, label, numbers, most, follow)
-        self._check_together(kept, label, apart, [1] * len(apart))
+            apart = self._apart(before, label, numbers, most, follow, thorough=True)
+        self._check_together(kept, before, label, apart, [1] * len(apart))
         apart = self._apart_by_sums(before, label, numbers, most)
         if apart:
             loose = frozenset[int]().union(*apart)
-            label = _without(label, loose - _parts(self._unknown(kept, label, numbers, loose)))
+            label = _without(
+                label, loose - _parts(self._unknown(kept, before, label, numbers, loose))
+            )
             apart = self._apart_by_sums(before, label, numbers, most)
         most_of = [max(int(numbers[part - 1]) for part in parts) for parts in apart]
-        self._check_together(kept, label, apart, most_of)
+        self._check_together(kept, before, label, apart, most_of)
         return label
 
     def _check_together(
         self,
         kept: Sequence[Element],
+        before: "_Prefix",
         label: IntArray,
         apart: Sequence[frozenset[int]],
         numbers: Sequence[int],
@@ -240,7 +247,7 @@ class Told:
         together = np.zeros(len(label), dtype=np.int64)
         for number, parts in enumerate(apart, 1):
             together[np.isin(label, list(parts))] = number
-        left = _parts(self._unknown(kept, together, np.array(numbers, dtype=np.int64)))
+        left = _parts(self._unknown(kept, before, together, np.array(numbers, dtype=np.int64)))
         if left:
             raise TooClose(lacking=frozenset[int]().union(*(apart[n - 1] for n in left)))
 
@@ -251,6 +258,8 @@ class Told:
         numbers: IntArray,
         most: int,
         follow: frozenset[int] = frozenset(),
+        *,
+        thorough: bool = False,
     ) -> list[frozenset[int]]:
         """The parts that counts do not tie to the outside; together those tied to each other."""
         some = np.array(sorted(_parts(label)), dtype=np.int64)
@@ -263,13 +272,70 @@ class Told:
         steps += [np.full(size, base) for base in self._largest(label)]
         steps.append(self._largest_beside(before, label, size))
         for partner in steps:
-            enough = self._pairs(before, label, numbers, most, partner) >= self.k
+            enough = self._ties(before, label, numbers, most, partner)
             for part in some[enough[some]].tolist():
                 tie.join(part, int(partner[part]))
             apart = tie.apart(some)
             if not apart:
                 break
+        if apart and thorough:
+            self._tie_most_alike(tie, before, label, numbers, most, some)
+            apart = tie.apart(some)
         return apart
+
+    def _ties(
+        self,
+        before: "_Prefix",
+        label: IntArray,
+        numbers: IntArray,
+        most: int,
+        partner: IntArray,
+    ) -> BoolArray:
+        """Whether the step from each part to its partner has K witnesses."""
+        return self._pairs(before, label, numbers, most, partner) >= self.k
+
+    def _tie_most_alike(
+        self,
+        tie: "_Ties",
+        before: "_Prefix",
+        label: IntArray,
+        numbers: IntArray,
+        most: int,
+        some: IntArray,
+    ) -> None:
+        """Tie each part to the one of another cluster with which it shares most runs."""
+        if len(some) > _DENSE:
+            return
+        shared = self._shared(before, label, len(numbers) + 1)
+        for _ in range(_ROUNDS):
+            clusters = tie.clusters(len(numbers) + 1)
+            others = np.where(clusters[:, None] == clusters, 0, shared)
+            partner = np.where(others.max(axis=1) >= self.k, others.argmax(axis=1), 0)
+            linked = some[partner[some] > 0]
+            enough = self._ties(before, label, numbers, most, partner)
+            ties = linked[enough[linked]].tolist()
+            for part in ties:
+                tie.join(part, int(partner[part]))
+            for part in set(linked.tolist()) - set(ties):
+                shared[part, partner[part]] = 0
+            if not len(linked):
+                return
+
+    def _shared(self, before: "_Prefix", label: IntArray, size: int) -> IntArray:
+        """How many pairs of people of two parts no earlier disclosure tells apart, at most."""
+        inside = ~before.fresh & (label > 0)
+        key, people = _summed(before.run[inside] * size + label[inside], self.count[inside])
+        run, part = key // size, key % size
+        shared = np.zeros((size, size), dtype=np.int64)
+        for step in range(1, len(key)):
+            same = run[step:] == run[:-step]
+            if not same.any():
+                break
+            one, other = part[step:][same], part[:-step][same]
+            pairs = np.minimum(people[step:][same], people[:-step][same])
+            np.add.at(shared, (one, other), pairs)
+            np.add.at(shared, (other, one), pairs)
+        return shared
 
     def _pairs(
         self,
@@ -355,30 +421,44 @@ class Told:
         different, inverse = np.unique(keys, return_inverse=True)
         if numbers == 1:
             return np.zeros(len(different), dtype=np.int64)
-        least = self.others if self.others >= _CROWD else 0  # who has no number may be one
         both, people = _summed(inverse * (_CROWDS + 1) + self.crowd[atoms], self.count[atoms])
         group, crowd = both // (_CROWDS + 1), both % (_CROWDS + 1)
-        people = np.where(people >= _CROWD, np.maximum(people, least), least)[crowd > 0]
-        group = group[crowd > 0]
+        group, people = self._with_unnumbered(group, crowd, people, numbers - 1)
         order = np.lexsort((-people, group))
         group, people = group[order], people[order]
         first = np.searchsorted(group, np.arange(len(different)))
         top = np.arange(len(group)) - first[group] < numbers - 1
-        total = np.bincount(group[top], people[top], len(different)).astype(np.int64)
-        there = np.bincount(group[top], minlength=len(different))
-        return np.asarray(total + (numbers - 1 - there) * least)
+        return np.bincount(group[top], people[top], len(different)).astype(np.int64)
+
+    def _with_unnumbered(
+        self, group: IntArray, crowd: IntArray, people: IntArray, most: int
+    ) -> tuple[IntArray, IntArray]:
+        """Crowds, with as many more as there may be among those whose value has no number."""
+        numbered = (crowd > 0) & (people >= _CROWD)
+        groups, sizes = [group[numbered]], [people[numbered]]
+        left = np.where(crowd == 0, people, 0)
+        for _ in range(most if self.others >= _CROWD else 0):
+            one = np.minimum(left, self.others)
+            groups.append(group[one >= _CROWD])
+            sizes.append(one[one >= _CROWD])
+            left = left - one
+        return np.concatenate(groups), np.concatenate(sizes)
 
     # --- what follows -----------------------------------------------------------------------
 
     def _unknown(
         self,
         kept: Sequence[Element],
+        before: "_Prefix",
         label: IntArray,
         numbers: IntArray,
         among: frozenset[int] | None = None,
     ) -> IntArray:
-        """A disclosure without those of these parts that follow from earlier ones."""
-        doubtful = np.unique(label[label > 0])
+        """A disclosure without those of these parts that follow from earlier ones.
+
+        None does that has somebody whom no earlier disclosure tells apart from somebody outside.
+        """
+        doubtful = before.whole(label)
         if among is not None:
             doubtful = doubtful[np.isin(doubtful, list(among))]
         if len(doubtful) > _DENSE or not kept:
@@ -527,6 +607,10 @@ class _Ties:
             self._root[part] = part = self._root[self._root[part]]
         return part
 
+    def clusters(self, size: int) -> IntArray:
+        """For each part one of those that it is joined to, the same for all of these."""
+        return np.array([self._of(part) for part in range(size)], dtype=np.int64)
+
     def apart(self, some: IntArray) -> list[frozenset[int]]:
         """The parts that are not joined to the outside, those joined to each other together."""
         joined: dict[int, set[int]] = {}
@@ -554,6 +638,14 @@ class _Prefix:
     fresh: BoolArray
     sums: IntArray
     without_sums: BoolArray
+
+    def whole(self, label: IntArray) -> IntArray:
+        """The parts, ascending, that have each run with all its people or with none of them."""
+        size = int(label.max(initial=0)) + 1
+        key = np.unique(self.run * size + label)
+        run, part = key // size, key % size
+        shared = np.bincount(run, minlength=self.runs)[run] > 1
+        return np.setdiff1d(part[part > 0], part[shared])
 
     @classmethod
     def empty(cls, atoms: int) -> "_Prefix":

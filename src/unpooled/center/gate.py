@@ -5,18 +5,18 @@ and only then seals the bytes into a `Release`. There is no other way to make on
 skip it. An answer that breaks a rule raises; it is never trimmed into shape.
 
 The gate knows no kind of answer. It asks each for the groups that it names, for what it tells of
-whom, and for its own limits; it compares what is said with what is declared, and judges that beside
-all that left before.
+whom, and for its own limits; it compares each count with the people who are declared, each other
+number and each word with what was checked, and judges what is declared beside all that left before.
 
 Where the steward wants to be asked, the judged bytes are held, neither recorded nor released, until
 they have decided.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -29,17 +29,21 @@ from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     ANSWERS,
     EVERYBODY,
+    OTHER,
     Aggregate,
     Answer,
     Catalogue,
     CatalogueQuestion,
     CategoryQuestion,
+    CellMoments,
     CohortQuestion,
     Grouping,
     JointQuestion,
     MomentsQuestion,
     OutcomeQuestion,
     ProtocolAnswer,
+    ProtocolCheck,
+    ProtocolCheckQuestion,
     ProtocolPart,
     ProtocolQuestion,
     Question,
@@ -65,6 +69,7 @@ from unpooled.maths.joint.shares import KEEPERS
 Asking = Question | CohortQuestion | None
 
 _SEAL = object()
+_WORDS = {*get_args(CellMoments), "events", "censored", "both"}  # that any answer may have
 _NOT_COUNTS = frozenset({"spans"})  # whole numbers that speak of bins, not of people
 
 
@@ -183,18 +188,8 @@ class Gate:
 
         The last line is of the whole, as it leaves.
         """
-        self._check_parts(question, parts)
-        answer = Answer(
-            k=self.policy.k,
-            aggregate=ProtocolAnswer(
-                k=self.policy.k,
-                parts=tuple(
-                    ProtocolPart(question=part.question, answer=decode_answer(part.payload))
-                    for part in parts
-                ),
-            ),
-            shuts_out=tuple(shuts_out),
-        )
+        together = self._together(question, parts)
+        answer = Answer(k=self.policy.k, aggregate=together, shuts_out=tuple(shuts_out))
         payload = encode(answer)
         if self._approved(question, payload, ticket):
             for part in parts:
@@ -225,7 +220,36 @@ class Gate:
         self._settle(question, payload)
         return released
 
-    def _check_parts(self, question: ProtocolQuestion, parts: Sequence[Judged]) -> None:
+    def release_check(
+        self,
+        question: ProtocolCheckQuestion,
+        parts: Sequence[Judged],
+        ticket: str | None = None,
+    ) -> Release:
+        """Let out what a protocol would be told, without any of it; nothing counts as told."""
+        check = ProtocolCheck.of(self._together(question, parts))
+        answer = Answer(k=self.policy.k, aggregate=check)
+        payload = encode(answer)
+        if self._approved(question, payload, ticket):
+            released = self._recorded(question, answer, payload, None, ticket, None)
+        else:
+            released = self._refused(question, ticket)
+        self._settle(question, payload)
+        return released
+
+    def _together(
+        self, question: ProtocolQuestion | ProtocolCheckQuestion, parts: Sequence[Judged]
+    ) -> ProtocolAnswer:
+        self._check_parts(question, parts)
+        answered = (
+            ProtocolPart(question=part.question, answer=decode_answer(part.payload))
+            for part in parts
+        )
+        return ProtocolAnswer(k=self.policy.k, parts=tuple(answered))
+
+    def _check_parts(
+        self, question: ProtocolQuestion | ProtocolCheckQuestion, parts: Sequence[Judged]
+    ) -> None:
         """The parts are the questions of the protocol, each judged beside those before it."""
         protocol = question.protocol
         kinds = {
@@ -259,7 +283,7 @@ class Gate:
 
     # --- a joint center ---------------------------------------------------------------------
 
-    def check_joint(self, question: JointQuestion, people: int) -> None:
+    def check_joint(self, question: JointQuestion, *, small: bool) -> None:
         """Raise RefusedQuestion where the center's people may not count in this joint center.
 
         A center tells of its people alone or in a joint center, never both, and in one alone: what
@@ -271,7 +295,7 @@ class Gate:
             raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
         if question.plan.k < max(policy.k, question.protocol.k or 0):
             raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
-        if not policy.is_joint(people, question.plan.k):
+        if not policy.is_joint(small=small):
             raise RefusedQuestion(Reason.NOT_JOINT)
         if len(members) < LEAST_MEMBERS:
             raise RefusedQuestion(Reason.FEW_MEMBERS, limit=LEAST_MEMBERS)
@@ -285,7 +309,7 @@ class Gate:
 
     def spoke_alone(self) -> bool:
         """Whether anything left that tells of the center's people alone."""
-        about = (CatalogueQuestion, JointQuestion)
+        about = (CatalogueQuestion, JointQuestion, ProtocolCheckQuestion)
         return any(
             entry.kind == "release"
             and not isinstance(decode_question(entry.question.encode()), about)
@@ -299,12 +323,14 @@ class Gate:
         people: int,
         secret: bytes,
         ticket: str | None = None,
+        *,
+        small: bool,
     ) -> Release:
         """Split a center's numbers and seal each share to its keeper: so they leave, or not at all.
 
         The same numbers are split and sealed alike, so that a steward decides on what leaves.
         """
-        self.check_joint(question, people)
+        self.check_joint(question, small=small)
         plan = question.plan
         if len(numbers) != question.length(self.center) or numbers.min(initial=0) < 0:
             raise GateError("what is shared must be the counts that the plan names")
@@ -369,7 +395,8 @@ class Gate:
         if not set(answer.nearest) <= set(aggregate.labels()):
             raise GateError("a group that was not asked for must not be named")
         declared = self.variables.get(question.variable, Variable())
-        aggregate.limits(question, self.policy.terms(question, declared))
+        checked = aggregate.limits(question, self.policy.terms(question, declared))
+        _judge_rest(aggregate, question, asked.cohort, checked)
         return self._judge_people(aggregate, question, asked)
 
     def _judge_refusals(self, answer: Answer, question: Asking, cohort: Cohort | None) -> None:
@@ -442,6 +469,41 @@ class Gate:
         return Release(self.center, payload, _SEAL)
 
 
+def _judge_rest(
+    aggregate: Aggregate, question: CohortQuestion, cohort: Cohort, checked: Iterable[float]
+) -> None:
+    """No number that is no count but those that its limits looked at; no word that is not public.
+
+    So a kind of answer that has one more field cannot leave before somebody thinks of it.
+    """
+    each = list(_leaves(aggregate))
+    if any(type(leaf) not in (int, float, str) for leaf in each):
+        raise GateError("an answer says numbers and words, nothing else")
+    numbers = Counter(leaf for leaf in each if isinstance(leaf, float))
+    if numbers - Counter(map(float, checked or ())):
+        raise GateError("a number that is said must be one that its limits check")
+    levels = cohort.level_names() if isinstance(question, CategoryQuestion) else ()
+    words = {*_WORDS, OTHER, *aggregate.labels(), *levels}
+    if not words.issuperset(leaf for leaf in each if isinstance(leaf, str)):
+        raise GateError("a word that is none of the question's must not be named")
+
+
+def _leaves(said: object) -> Iterator[object]:
+    """Every number and every word in an aggregate, but the names of its fields."""
+    match said:
+        case msgspec.Struct():
+            yield from _leaves([getattr(said, name) for name in said.__struct_fields__])
+        case dict():
+            yield from _leaves([*said, *said.values()])
+        case list() | tuple() | set() | frozenset():
+            for part in said:
+                yield from _leaves(part)
+        case None:
+            return
+        case _:
+            yield said
+
+
 def raw_name(question: CohortQuestion) -> str:
     """What a kind of question is called."""
     return str(type(question).__struct_config__.tag)
@@ -456,6 +518,8 @@ def _about(question: Asking) -> str | None:
     """What the memory calls a question about people."""
     if isinstance(question, ProtocolQuestion):
         return f"protocol {question.protocol.title}"
+    if isinstance(question, ProtocolCheckQuestion):
+        return f"check of protocol {question.protocol.title}"
     if isinstance(question, JointQuestion):
         return f"a joint center for {question.protocol.title}"
     if isinstance(question, CohortQuestion):

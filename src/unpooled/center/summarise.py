@@ -88,7 +88,7 @@ from unpooled.maths.tables.binning import Rule, buffer, coarsen, cut, place_boun
 from unpooled.maths.tables.chain import join, join_again
 
 _COARSER = (1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # times K people a cell
-_THINNER = 6  # times that blocks say less, before coarser ones are tried
+_TIMES = 10  # that blocks say less, until they are told one after the other
 _LATER, _AT_LEAST = 3.0, 5  # of a table that is not the first; and so many cells
 _JOINING = 3  # cells that a table has at least once an outer one joined its neighbour
 _MANY = 5  # K people: of 50, 41 are even by chance in three of a million columns
@@ -100,25 +100,21 @@ Tells = Callable[[T], Iterable[Disclosure]]
 Thinner = Callable[[T, frozenset[int]], T | None]
 
 
-def _thinned(
-    each: Mapping[str, T],
-    disclosures: Mapping[str, Sequence[Disclosure]],
-    lacking: frozenset[int],
-    thinner: Callable[[str], Thinner[T]],
-) -> dict[str, T] | None:
-    """Groups of which some parts lack witnesses, with less of these; None where that is no help."""
-    if any(len(some) != 1 for some in disclosures.values()):
-        return None
-    shorter, first = dict(each), 0
-    for group, (one,) in disclosures.items():
-        parts = frozenset(part - first for part in lacking if 0 < part - first <= len(one.counts))
-        first += len(one.counts)
-        if parts:
-            less = thinner(group)(shorter[group], parts)
-            if less is None:
-                return None
-            shorter[group] = less
-    return shorter if shorter != each else None
+def _lacking(
+    disclosures: Mapping[str, Sequence[Disclosure]], lacking: frozenset[int]
+) -> dict[str, frozenset[int]]:
+    """Which parts of each group lack witnesses, where groups are judged as one disclosure."""
+    of_group: dict[str, frozenset[int]] = {}
+    first = 0
+    for group, some in disclosures.items():
+        if len(some) != 1:
+            return {}
+        parts = len(some[0].counts)
+        these = frozenset(part - first for part in lacking if 0 < part - first <= parts)
+        if these:
+            of_group[group] = these
+        first += parts
+    return of_group
 
 
 def _no_thinner(_said: object, _lacking: frozenset[int]) -> None:
@@ -220,20 +216,20 @@ class Summary:
         for group in groups:
             with suppress(RefusedQuestion):
                 ways[group] = list(dict.fromkeys(tries(group)))
-        for number in range(max(map(len, ways.values()), default=0)):
-            each = {group: way[min(number, len(way) - 1)] for group, way in ways.items()}
-            for _ in range(_THINNER):
-                disclosures = {group: list(tells(group, one)) for group, one in each.items()}
-                flat = [one for some in disclosures.values() for one in some]
-                try:
-                    self.draft = self.draft.tell_blocks(flat, self.number, self.cohort.value)
-                except TooClose as close:
-                    thin = _thinned(each, disclosures, close.lacking, thinner)
-                    if thin is None:
-                        break
-                    each = thin
-                else:
-                    return each
+        each = {group: way.pop(0) for group, way in ways.items()}
+        for _ in range(_TIMES):
+            disclosures = {group: list(tells(group, one)) for group, one in each.items()}
+            flat = [one for some in disclosures.values() for one in some]
+            try:
+                self.draft = self.draft.tell_blocks(flat, self.number, self.cohort.value)
+                return each
+            except TooClose as close:
+                lacking = _lacking(disclosures, close.lacking)
+            for group in lacking or list(each):
+                less = thinner(group)(each[group], lacking[group]) if lacking else None
+                if less is None and not ways[group]:
+                    return None
+                each[group] = ways[group].pop(0) if less is None else less
         return None
 
     def _first(self, tries: Iterable[T], tells: Tells[T], thinner: Thinner[T] = _no_thinner) -> T:
@@ -494,9 +490,13 @@ class Summary:
             return [in_cells(self.cohort, group, self.question.variable, *cells)]
 
         def thinner(group: str) -> Thinner[CellTable]:
-            values = self.cohort.values(group)
+            values, blocks = self.cohort.values(group), self.question.blocks
             return partial(
-                _thinner, values=values, lattice=lattice, k=terms.k, moments=terms.moments
+                _thinner if blocks is None else _thinner_at_once,
+                values=values,
+                lattice=lattice,
+                k=terms.k,
+                moments=terms.moments,
             )
 
         tables = self._by_group(partial(self._cell_tables, lattice=lattice), tells, thinner)
@@ -582,6 +582,7 @@ class Summary:
             events, censored = self._times(group)
             return partial(
                 _thinner_statuses,
+                thinner=_thinner if self.question.blocks is None else _thinner_at_once,
                 times={
                     "events": events,
                     "censored": censored,
@@ -761,6 +762,35 @@ def _thinner(
     return _without_moments(table, cells, lattice)
 
 
+def _thinner_at_once(
+    table: CellTable,
+    lacking: frozenset[int],
+    values: FloatArray,
+    lattice: Lattice,
+    k: int,
+    moments: CellMoments,
+) -> CellTable | None:
+    """The same in one step: outer cells join their neighbours, others lose mean and SD."""
+    numbers, last = table.numbers(), len(table.counts) - 1
+    cells = {cell - 1 for cell in lacking if cell <= len(numbers) and numbers[cell - 1] > 1}
+    if not cells or len(cells) < sum(cell <= len(numbers) for cell in lacking):
+        return None
+    bare = {cell for cell, each in enumerate(numbers) if each == 1} | cells
+    first = 1 if 0 in cells and _may_join(table, 0) else 0
+    edges = table.edges[first:]
+    if last in cells and _may_join(table, last):
+        edges = edges[:-1]
+    if len(edges) == len(table.edges):
+        return _without_moments(table, sorted(cells), lattice, both=True)
+    joined = cell_table(table_at(np.array(edges), values, lattice, k, moments))
+    same = [cell for cell in bare if 0 < cell < last and table.edges[cell - 1] in joined.edges]
+    shifted = [joined.edges.index(table.edges[cell - 1]) + 1 for cell in same]
+    rich = [
+        cell for cell in shifted if cell < len(joined.counts) - 1 and joined.numbers()[cell] > 1
+    ]
+    return _without_moments(joined, rich, lattice, both=True)
+
+
 def _may_join(table: CellTable, outer: int) -> bool:
     """Whether an outer cell may join its neighbour: three cells stay, it has a quarter at most."""
     if len(table.counts) <= _JOINING:
@@ -787,6 +817,7 @@ def _without_moments(
 def _thinner_statuses(
     statuses: GroupStatuses,
     lacking: frozenset[int],
+    thinner: Callable[..., CellTable | None],
     times: Mapping[str, FloatArray],
     lattice: Lattice,
     k: int,
@@ -803,7 +834,7 @@ def _thinner_statuses(
         parts = frozenset(part - first for part in lacking if 0 < part - first <= len(table.counts))
         first += len(table.counts)
         if parts:
-            tables[name] = _thinner(table, parts, times[name], lattice, k, moments)
+            tables[name] = thinner(table, parts, times[name], lattice, k, moments)
             if tables[name] is None:
                 return None
             changed = True

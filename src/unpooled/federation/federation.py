@@ -10,7 +10,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
-from unpooled.analyses.ask_protocol import ProtocolReplies, ask_protocol
+from unpooled.analyses.ask_protocol import ProtocolReplies, ask_protocol, check_protocol
 from unpooled.analyses.book import Book
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
@@ -55,6 +55,7 @@ from unpooled.results.compare import CompareResult
 from unpooled.results.crosstab import CrosstabResult
 from unpooled.results.describe import DescribeResult
 from unpooled.results.many_variables import ManyComparisons, ManyQuantiles, each
+from unpooled.results.protocol_check import ProtocolCheckResult
 from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
 from unpooled.results.record import Record
 from unpooled.results.releases import Releases
@@ -614,6 +615,13 @@ class Federation:
         asked = OutcomeRequest.of(request, event, event_is, horizon, entry, at or ())
         result = run_survival(conversation, asked, self._declared(time))
         return replace(result, record=self._record(conversation))
+
+    def check(self, protocol: ProtocolLike) -> ProtocolCheckResult:
+        """What the centers would tell for a protocol: a dry run, without any count.
+
+        It says which blocks can be told, what is merged and why, and which variables are lost.
+        """
+        return check_protocol(self._coordinator.converse(), read_protocol(protocol))
 
     def run(self, protocol: ProtocolLike, *, into: Book | None = None) -> Book:
         """Ask a study's protocol, in one round; the book answers every analysis of it.

@@ -19,6 +19,7 @@ from unpooled.center.questions import (
     OutcomeQuestion,
     PowersQuestion,
     ProtocolAnswer,
+    ProtocolCheckQuestion,
     ProtocolQuestion,
     Question,
     decode_answer,
@@ -123,6 +124,8 @@ def question_sentence(question: Question) -> str:
         return "variables"
     if isinstance(question, ProtocolQuestion):
         return f"protocol {question.protocol.title}"
+    if isinstance(question, ProtocolCheckQuestion):
+        return f"check of protocol {question.protocol.title}"
     if isinstance(question, JointQuestion):
         return f"shares for {question.protocol.title}, of {len(question.members)} centers"
     name = str(question.__struct_config__.tag)

@@ -14,7 +14,11 @@ from unpooled.center.questions.lattice import LatticeQuestion, LatticeTables
 from unpooled.center.questions.message import Aggregate, Message
 from unpooled.center.questions.moments import FollowUpQuestion, Moments, MomentsQuestion
 from unpooled.center.questions.powers import Powers, PowersQuestion
-from unpooled.center.questions.protocol import PartQuestion, ProtocolQuestion
+from unpooled.center.questions.protocol import (
+    PartQuestion,
+    ProtocolCheckQuestion,
+    ProtocolQuestion,
+)
 from unpooled.center.questions.ranks import GroupRanks, GroupRanksQuestion, Ranks, RanksQuestion
 from unpooled.center.questions.refusals import Refusal
 from unpooled.center.questions.sizes import Sizes, SizesQuestion
@@ -34,7 +38,9 @@ AboutPeople = (
     | PowersQuestion
     | CategoryQuestion
 )
-Question = CatalogueQuestion | ProtocolQuestion | JointQuestion | AboutPeople
+Question = (
+    CatalogueQuestion | ProtocolQuestion | ProtocolCheckQuestion | JointQuestion | AboutPeople
+)
 
 ANSWERS: dict[type[Message], type[Aggregate]] = {
     SizesQuestion: Sizes,
@@ -58,7 +64,9 @@ class ProtocolPart(Message, frozen=True):
     answer: "Answer"
 
     def __post_init__(self) -> None:
-        if isinstance(self.answer.aggregate, Catalogue | ProtocolAnswer | JointShares):
+        if isinstance(
+            self.answer.aggregate, Catalogue | ProtocolAnswer | ProtocolCheck | JointShares
+        ):
             raise MessageError("a part of a protocol must be the answer to one question")
 
 
@@ -77,7 +85,46 @@ class ProtocolAnswer(Message, frozen=True, tag="protocol", tag_field="say"):
         return f"{answered} of {len(self.parts)} parts of a protocol, K = {self.k}"
 
 
-_Said: Any = reduce(or_, dict.fromkeys(ANSWERS.values()), Catalogue | ProtocolAnswer | JointShares)
+class CheckedPart(Message, frozen=True):
+    """One question of a protocol: the blocks of which the center would tell, and its refusals."""
+
+    question: PartQuestion
+    blocks: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
+
+
+class ProtocolCheck(Message, frozen=True, tag="protocol-check", tag_field="say"):
+    """What a center would tell for a protocol. Nothing here but what its answer says, too."""
+
+    k: int
+    parts: tuple[CheckedPart, ...]
+
+    @classmethod
+    def of(cls, answer: ProtocolAnswer) -> "ProtocolCheck":
+        """The check that follows from an answer."""
+        return cls(
+            k=answer.k,
+            parts=tuple(
+                CheckedPart(
+                    question=part.question,
+                    blocks=()
+                    if part.answer.aggregate is None
+                    else tuple(part.answer.aggregate.labels()),
+                    refusals=part.answer.refusals,
+                )
+                for part in answer.parts
+            ),
+        )
+
+    def sentence(self) -> str:
+        """What a steward reads."""
+        told = sum(bool(part.blocks) for part in self.parts)
+        return f"{told} of {len(self.parts)} parts of a protocol could be told, K = {self.k}"
+
+
+_Said: Any = reduce(
+    or_, dict.fromkeys(ANSWERS.values()), Catalogue | ProtocolAnswer | ProtocolCheck | JointShares
+)
 
 
 class Answer(Message, frozen=True):

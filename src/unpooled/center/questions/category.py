@@ -72,7 +72,7 @@ class Categories(Aggregate, frozen=True, tag="category", tag_field="say"):
             cells = [(cell.levels, cell.count) for cell in group.cells]
             yield in_levels(people, group.group, question.variable, cells, group.missing)
 
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
         """A cell has K people, or nobody; each level is in one cell."""
         assert isinstance(question, CategoryQuestion)  # the gate looked
         zeros = terms.zeros and question.where is None
@@ -87,6 +87,7 @@ class Categories(Aggregate, frozen=True, tag="category", tag_field="say"):
                 raise GateError("each level must be in one cell")
             if question.levels is not None and {*levels, OTHER} != {*question.levels, OTHER}:
                 raise GateError("the levels of an answer must be those that were asked for")
+        return ()
 
     def sentence(self) -> str:
         """What a steward reads."""

@@ -14,6 +14,7 @@ from unpooled.center.questions.message import (
     Terms,
     ascending,
     in_cells,
+    numbers_in,
 )
 from unpooled.errors import GateError
 
@@ -59,7 +60,7 @@ class CenterTable(Aggregate, frozen=True, tag="table", tag_field="say"):
         for group in self.groups:
             yield in_cells(people, group.group, question.variable, self.edges, group.counts)
 
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
         """Bins of 0 or K people between public or open limits."""
         assert isinstance(question, TableQuestion)  # the gate looked
         declared = terms.declared
@@ -71,6 +72,7 @@ class CenterTable(Aggregate, frozen=True, tag="table", tag_field="say"):
             if len(group.counts) != len(self.edges) + 1:
                 raise GateError("a table must have one count per bin")
             terms.check_cells(*group.counts, sum(group.counts))
+        return numbers_in(self.lower, self.edges, self.upper)
 
     def sentence(self) -> str:
         """What a steward reads."""
@@ -106,7 +108,7 @@ class CenterJoin(Aggregate, frozen=True, tag="join", tag_field="say"):
             ends = edges[np.cumsum(group.spans[:-1]).astype(np.int64) - 1].tolist()
             yield in_cells(people, group.group, question.variable, ends, group.counts)
 
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
         """Pools of 0 or K people that cover every bin once, between public or open limits."""
         assert isinstance(question, JoinQuestion)  # the gate looked
         declared = terms.declared
@@ -124,6 +126,7 @@ class CenterJoin(Aggregate, frozen=True, tag="join", tag_field="say"):
                 raise GateError("each pool must have one count")
             if 0 in group.counts[1:-1]:
                 raise GateError("empty bins inside must not be separated")
+        return numbers_in(self.lower, self.splits, self.upper)
 
     def sentence(self) -> str:
         """What a steward reads."""

@@ -16,6 +16,7 @@ from unpooled.center.questions.message import (
     Terms,
     ascending,
     in_cells,
+    numbers_in,
 )
 from unpooled.errors import GateError
 from unpooled.maths.lattice.cells import is_rounded, nowhere, telling_cells
@@ -50,6 +51,10 @@ class CellTable(Message, frozen=True):
             1 if sd == 0 else 1 + (mean is not None) + (sd is not None)
             for mean, sd in zip(self.means, self.sds, strict=True)
         ]
+
+    def measures(self) -> list[float]:
+        """Every number that is no count."""
+        return numbers_in(self.edges, self.means, self.sds)
 
     def check(self, lattice: Lattice, moments: CellMoments, k: int, needed: int) -> None:
         """Raise GateError unless cells, edges and moments are such as may leave."""
@@ -136,7 +141,7 @@ class LatticeTables(Aggregate, frozen=True, tag="lattice", tag_field="say"):
             cells = table.edges, table.counts, table.numbers()
             yield in_cells(people, group.group, question.variable, *cells)
 
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
         """Cells of K people on the public lattice, with moments where the policy says so."""
         declared = terms.declared
         check_facts(self.scale, self.resolution, declared)
@@ -147,6 +152,8 @@ class LatticeTables(Aggregate, frozen=True, tag="lattice", tag_field="say"):
         lattice = declared.lattice(self.scale, self.resolution)
         for group in self.groups:
             group.table.check(lattice, terms.moments, terms.k, question.needs(terms.k))
+        tables = (number for group in self.groups for number in group.table.measures())
+        return numbers_in(self.scale, self.resolution, self.lower, self.upper, tables)
 
     def sentence(self) -> str:
         """What a steward reads."""

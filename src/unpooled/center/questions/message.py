@@ -400,8 +400,11 @@ class Aggregate(Message, frozen=True):
         """What it tells of whom, beside who belongs to the groups that it names."""
 
     @abstractmethod
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
-        """Raise GateError unless it keeps to what it alone must keep to."""
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
+        """Raise GateError unless it keeps to what it alone must keep to.
+
+        Returns each number that is no count and that was checked: others do not leave.
+        """
 
     @abstractmethod
     def sentence(self) -> str:
@@ -426,6 +429,18 @@ def asked_about(question: CohortQuestion) -> str:
     if question.where is not None:
         parts.append(f"where {question.where}")
     return " ".join(parts)
+
+
+def numbers_in(*some: float | Iterable[float | None] | None) -> list[float]:
+    """These numbers, without those that are not told.
+
+    Examples
+    --------
+    >>> numbers_in(1.5, None, [2.5, None])
+    [1.5, 2.5]
+    """
+    each = (one if isinstance(one, Iterable) else (one,) for one in some)
+    return [number for numbers in each for number in numbers if number is not None]
 
 
 def in_words(number: float | None) -> str:

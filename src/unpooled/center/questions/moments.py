@@ -13,6 +13,7 @@ from unpooled.center.questions.message import (
     Terms,
     check_mean,
     in_words,
+    numbers_in,
     whole,
 )
 from unpooled.errors import GateError
@@ -61,7 +62,7 @@ class Moments(Aggregate, frozen=True, tag="moments", tag_field="say"):
                 people, group.group, question.variable, group.n, group.missing, numbers
             )
 
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
         """Each group has K people; mean and SD are no more precise than they are certain."""
         for group in self.moments:
             terms.check_people(group.n, *(() if group.missing is None else (group.missing,)))
@@ -69,6 +70,7 @@ class Moments(Aggregate, frozen=True, tag="moments", tag_field="say"):
                 raise GateError("moments must be finite")
             if not _is_rounded(group):
                 raise GateError("mean and SD must be rounded to a part of their own error")
+        return numbers_in(*((group.mean, group.sd, group.unit) for group in self.moments))
 
     def sentence(self) -> str:
         """What a steward reads."""

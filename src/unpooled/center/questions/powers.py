@@ -62,7 +62,7 @@ class Powers(Aggregate, frozen=True, tag="powers", tag_field="say"):
             check_mean(people, group.group)
             yield from whole(people, group.group, question.variable, group.n, None, NUMBERS)
 
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
         """The policy allows it, for everybody, at points of the grid, to four digits."""
         assert isinstance(question, PowersQuestion)  # the gate looked
         if question.where is not None:
@@ -77,6 +77,11 @@ class Powers(Aggregate, frozen=True, tag="powers", tag_field="say"):
                 raise GateError("each λ must have one mean and one variance")
             if not _is_rounded(group, question.lambdas):
                 raise GateError(f"moments at several λ must be finite, of {DIGITS} digits")
+        return [
+            number
+            for group in self.groups
+            for number in (group.log_sum, *group.means, *group.variances)
+        ]
 
     def sentence(self) -> str:
         """What a steward reads."""

@@ -126,6 +126,12 @@ class ProtocolQuestion(Message, frozen=True, tag="protocol", tag_field="ask"):
     joint: bool = False  # whether there is a joint center for those who are too small
 
 
+class ProtocolCheckQuestion(Message, frozen=True, tag="protocol-check", tag_field="ask"):
+    """What would be told for a protocol, and what not? No count is told."""
+
+    protocol: Protocol
+
+
 def expand(protocol: Protocol, kinds: Mapping[str, Kind] | None = None) -> tuple[PartQuestion, ...]:
     """The questions that a protocol consists of, in the order in which they are judged.
 

@@ -14,6 +14,7 @@ from unpooled.center.questions.message import (
     People,
     Terms,
     in_words,
+    numbers_in,
     whole,
 )
 from unpooled.errors import GateError
@@ -65,12 +66,13 @@ class Ranks(Aggregate, frozen=True, tag="ranks", tag_field="say"):
         for group, n in ((self.x, self.n_x), (self.y, self.n_y)):
             yield from whole(people, group, question.variable, n, None, NUMBERS)
 
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
         """Groups of K people; U and variances that can be, rounded to a part of their error."""
         if (self.x, self.y) != question.groups:
             raise GateError("ranks must be of the two groups that were asked for")
         terms.check_people(self.n_x, self.n_y)
         _check_pair(self.n_x, self.n_y, self.u, self.variance, self.effect_variance)
+        return (self.u, self.variance, self.effect_variance)
 
     def sentence(self) -> str:
         """What a steward reads."""
@@ -116,7 +118,7 @@ class GroupRanks(Aggregate, frozen=True, tag="group-ranks", tag_field="say"):
         for group in self.groups:
             yield from whole(people, group.group, question.variable, group.n, None, NUMBERS)
 
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
         """Groups of K people, a pair for each two; rounded to a part of their error."""
         assert isinstance(question, GroupRanksQuestion)  # the gate looked
         sizes = {group.group: group.n for group in self.groups}
@@ -136,6 +138,8 @@ class GroupRanks(Aggregate, frozen=True, tag="group-ranks", tag_field="say"):
                 raise GateError("variances must be finite and not negative")
             if not is_variance_rounded(variance, n):
                 raise GateError("variances must be rounded to a part of their own error")
+        pairs = ((pair.u, pair.variance, pair.effect_variance) for pair in self.pairs)
+        return numbers_in(*pairs, self.rank_variance, self.trend_variance)
 
     def sentence(self) -> str:
         """What a steward reads."""

@@ -38,9 +38,10 @@ class Sizes(Aggregate, frozen=True, tag="sizes", tag_field="say"):
         for size in self.sizes:
             yield from whole(people, size.group, question.variable, size.n, None)
 
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
         """Each group has K people."""
         terms.check_people(*(size.n for size in self.sizes))
+        return ()
 
     def sentence(self) -> str:
         """What a steward reads."""

@@ -14,6 +14,7 @@ from unpooled.center.questions.message import (
     OutcomeQuestion,
     People,
     Terms,
+    numbers_in,
 )
 from unpooled.errors import GateError
 
@@ -71,7 +72,7 @@ class SurvivalTables(Aggregate, frozen=True, tag="survival", tag_field="say"):
         for group in self.groups:
             yield by_status(group, question, people)
 
-    def limits(self, question: CohortQuestion, terms: Terms) -> None:
+    def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
         """Both statuses of a group have K people, or neither is told."""
         assert isinstance(question, SurvivalQuestion)  # the gate looked
         check_facts(self.scale, self.resolution, terms.declared, question.horizon)
@@ -86,6 +87,9 @@ class SurvivalTables(Aggregate, frozen=True, tag="survival", tag_field="say"):
                 raise GateError(
                     f"both statuses cannot have fewer than {terms.k} people among {people}"
                 )
+        tables = (table for group in self.groups for _, table in group.tables())
+        measures = (number for table in tables for number in table.measures())
+        return numbers_in(self.scale, self.resolution, measures)
 
     def sentence(self) -> str:
         """What a steward reads."""
