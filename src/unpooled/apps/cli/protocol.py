@@ -37,12 +37,12 @@ def _parameter(name: str, kind: Any, shown: Any, default: Any = Parameter.empty)
     )
 
 
-def _asks_centers(*own: Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _asks_centers(*parameters: Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A command with these parameters, beside those that say which centers are asked."""
 
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
-        first = [one for one in own if one.default is Parameter.empty]
-        others = [one for one in own if one.default is not Parameter.empty]
+        first = [one for one in parameters if one.default is Parameter.empty]
+        others = [one for one in parameters if one.default is not Parameter.empty]
         signature = Signature([*first, *CENTERS, *others])
         run.__signature__ = signature  # type: ignore[attr-defined]
         protocol_app.command(run.__name__, cls=CommandWithRows)(run)
