@@ -69,8 +69,8 @@ def _from_book(
             )
     if "," in given.get("by", ""):
         given["by"] = [part.strip() for part in given["by"].split(",")]
-    found: Result = method(**given)
-    return found
+    result: Result = method(**given)
+    return result
 
 
 def _is_given(argument: Argument, typed: Mapping[str, Any]) -> bool:
@@ -108,6 +108,7 @@ def open_federation(typed: Mapping[str, Any]) -> "Federation":
         timeout=typed["timeout"],
         on_missing=typed["on_missing"],
         progress=_show if sys.stderr.isatty() else None,
+        joint=typed.get("joint", False),
     )
 
 
@@ -130,6 +131,7 @@ def _open_local(typed: Mapping[str, Any], variables: Any) -> "Federation":
         "variables": variables,
         "ledger": typed["ledger"],
         "seed": typed["seed"],
+        "joint": typed.get("joint", False),
     }
     if column is None:
         return Federation.local(_named(centers), **about)
