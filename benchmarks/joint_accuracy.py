@@ -91,13 +91,11 @@ def main(runs: int) -> None:
     errors: dict[tuple[str, str], list[float]] = {}
     counted: dict[str, list[int]] = {"all joint": [], "small joint": [], "alone": []}
     for seed in range(runs):
-        hospitals = frames(np.random.default_rng(seed))
-        exact = pooled(pl.concat(hospitals.values()))
+        part = frames(np.random.default_rng(seed))
+        exact = pooled(pl.concat(part.values()))
         for name in counted:
             policy = Policy(k=K, ad_hoc="free", joint="all" if name == "all joint" else "small")
-            with Federation.local(
-                hospitals, policy=policy, seed=seed, joint=name != "alone"
-            ) as fed:
+            with Federation.local(part, policy=policy, seed=seed, joint=name != "alone") as fed:
                 book = fed.run(PLAN)
             counted[name].append(len(book.centers) + len(book.members) - bool(book.members))
             for what, value in from_book(book).items():
