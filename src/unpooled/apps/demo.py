@@ -17,6 +17,38 @@ VARIABLES = {
     "months": Variable(lower=0, upper=FOLLOWED),
 }
 
+PROTOCOL = """title = "CRP and survival after sepsis"
+purpose = "Is C-reactive protein higher in patients, in women and men, and how long do they live?"
+
+[[groups]]                     # the most important first
+name = "arm"
+levels = ["control", "patient"]
+
+[[groups]]
+name = "sex"
+levels = ["F", "M"]
+
+[[groups]]
+name = "age_band"
+of = "age"
+cuts = [65]
+labels = ["under 65", "65 and over"]
+
+[variables.crp]
+label = "C-reactive protein"
+unit = "mg/L"
+lower = 0
+
+[variables.age]
+label = "Age"
+unit = "years"
+
+[[survival]]
+time = "months"
+event = "died"
+horizon = 60
+"""
+
 # patients, controls, whether the laboratory rounds, and how many have no value
 HOSPITALS = {
     "Haifa": (330, 290, False, 0),
@@ -60,15 +92,37 @@ def _follow_up(
     return months, [int(dead) for dead in lives <= ends]
 
 
+def _run_protocol(files: dict[str, Path], folder: Path, say: Callable[[str], None]) -> None:
+    """A study's protocol, asked once: Table 1 and two questions from its book."""
+    plan = folder / "protocol.toml"
+    plan.write_text(PROTOCOL, encoding="utf-8")
+    say(f"Five hospitals in {folder / 'hospitals'}, K = 10. No number below describes fewer.\n")
+    with Federation.local(files, k=10, variables=VARIABLES, seed=SEED) as fed:
+        book = fed.run(plan)
+    saved = book.save(folder / "protocol.book")
+
+    say("─── A study's protocol, asked once: Table 1 ───\n")
+    table = book.table1(by="arm")
+    say(f"{table}\n")
+    page = table.write(folder / "table1.html")
+
+    say("─── From the same book, with no further question: within sex and age ───\n")
+    say(f"{book.compare('crp', by='arm', strata=['sex', 'age_band'])}\n")
+    say(f"{book.compare('crp', by='arm', where={'sex': 'F'}).answer}")
+    say(f"{book.survival('months', by='arm', strata='sex').answer}\n")
+    say(f"Open the table:   {page}")
+    say(f"Ask the book:     unpooled compare crp --by arm --book {saved}\n")
+
+
 def run_demo(folder: Path, say: Callable[[str], None]) -> None:
     """Write the hospitals, ask them, and show what each of them let out."""
     files = write_hospitals(folder / "hospitals")
+    _run_protocol(files, folder, say)
     ledgers = folder / "ledgers"
     fed = Federation.local(files, k=10, variables=VARIABLES, ledger=ledgers)
     groups = ("control", "patient")
-    say(f"Five hospitals in {folder / 'hospitals'}, K = 10. No number below describes fewer.\n")
 
-    say("─── Who is there? ───\n")
+    say("─── The same hospitals, asked question by question. Who is there? ───\n")
     say(f"{fed.describe('crp', by='arm', groups=groups)}\n")
 
     say("─── Is C-reactive protein higher in patients than in controls? ───\n")
