@@ -1,9 +1,14 @@
 """What waits for the steward, readable."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from unpooled.center.questions import decode_question
+from unpooled.center.questions import (
+    ProtocolAnswer,
+    ProtocolQuestion,
+    decode_answer,
+    decode_question,
+)
 from unpooled.center.reviewers import STEWARD, Reviewers
 from unpooled.center.steward import (
     Decision,
@@ -12,7 +17,7 @@ from unpooled.center.steward import (
     is_waited_for,
     refusal,
 )
-from unpooled.results.releases import payload_sentence, question_sentence
+from unpooled.results.releases import answer_sentence, payload_sentence, question_sentence
 
 
 def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -> str:
@@ -22,6 +27,7 @@ def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -
         f"{held.short}  held since {held.since}, {waits}",
         f"  asked:        {_asked(held)}",
         *([] if held.asker is None else [f"  by:           {held.asker}"]),
+        *_protocol_lines(held),
         f"  would leave:  {payload_sentence(held.answer.encode())}",
         f"  exact bytes:  {held.answer}",
     ]
@@ -29,6 +35,28 @@ def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -
         names = ", ".join(str(r.by) for r in approvals(folder, held, reviewers)) or "nobody yet"
         lines.append(f"  approved by:  {names}; {reviewers.needed} must")
     return "\n".join(lines)
+
+
+def _protocol_lines(held: HeldPayload) -> Iterator[str]:
+    """A study in words: what it is for, who is grouped how, and what would leave, part by part."""
+    question = None if held.question == "null" else decode_question(held.question.encode())
+    aggregate = decode_answer(held.answer.encode()).aggregate
+    if not isinstance(question, ProtocolQuestion) or not isinstance(aggregate, ProtocolAnswer):
+        return
+    protocol = question.protocol
+    if protocol.purpose:
+        yield f"  purpose:      {protocol.purpose}"
+    for grouping in protocol.groups:
+        beside = (
+            "" if grouping.with_ is None else f", with {' and '.join(grouping.with_) or 'none'}"
+        )
+        levels = ", ".join(grouping.names) or f"levels of {aggregate.k} people or more"
+        of = "" if grouping.of is None else f" of {grouping.of}"
+        yield f"  grouped by:   {grouping.name}{of} ({levels}){beside}"
+    for part in aggregate.parts:
+        what, parts = question_sentence(part.question), answer_sentence(part.answer)
+        yield f"  of {what}:"
+        yield from (f"      {line}" for line in parts.split("; "))
 
 
 def choice_text(held: Sequence[HeldPayload]) -> str:
