@@ -44,10 +44,10 @@ def test_every_analysis_says_how_many_are_alone_and_how_many_joint(book: Book) -
 
 
 def test_heterogeneity_speaks_of_centers_that_are_told_alone(book: Book, alone: Book) -> None:
-    together, own = (some.compare("crp", by="arm") for some in (book, alone))
+    together, part = (some.compare("crp", by="arm") for some in (book, alone))
     assert together.heterogeneity is not None
-    assert own.heterogeneity is not None
-    assert together.heterogeneity.df == own.heterogeneity.df == 2
+    assert part.heterogeneity is not None
+    assert together.heterogeneity.df == part.heterogeneity.df == 2
     assert len(together.centers) == 4
     ratios = (some.survival("months", event="died", by="arm") for some in (book, alone))
     assert [r.ratios[0].heterogeneity.df for r in ratios] == [2, 2]
