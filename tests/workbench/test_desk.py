@@ -356,6 +356,16 @@ def test_a_part_that_is_refused_and_what_a_protocol_shuts_out_are_said(haifa: Ha
         assert words in text, words
 
 
+def test_a_protocol_without_groupings_is_about_everybody(haifa: Haifa) -> None:
+    plan = Protocol(title="CRP", variables={"crp": ProtocolVariable(kind="number")})
+    (held,) = haifa.held(ProtocolQuestion(protocol=plan))
+    steward = Browser(haifa.server.url)
+    steward.enter(haifa.server.link("steward"))
+    page = steward.get(f"/held/{held.name}").text
+    assert "<bdi>everybody as a whole</bdi>" in page
+    assert "<bdi>[]" not in page
+
+
 def test_a_look_ahead_at_a_protocol_names_groups_and_says_no_number(haifa: Haifa) -> None:
     (held,) = haifa.held(ProtocolCheckQuestion(protocol=PROTOCOL))
     steward = Browser(haifa.server.url)

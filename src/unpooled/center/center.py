@@ -221,6 +221,8 @@ class Center:
         if self._memory.changed or not self._rows.source.unchanged():
             raise RefusedQuestion(Reason.DATA_CHANGED)
         k = max(self._policy.k, question.protocol.k or 0)
+        if question.joint and self._may_join(question.protocol, k):
+            raise RefusedQuestion(Reason.JOINED)
         gate, parts = self._judged_parts(question.protocol, k)
         return gate.release_check(question, parts, ticket)
 

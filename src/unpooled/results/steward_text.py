@@ -1,9 +1,10 @@
 """What waits for the steward, readable."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from unpooled.center.questions import (
+    Grouping,
     ProtocolAnswer,
     ProtocolQuestion,
     decode_answer,
@@ -27,8 +28,9 @@ def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -
         f"{held.short}  held since {held.since}, {waits}",
         f"  asked:        {_asked(held)}",
         *([] if held.asker is None else [f"  by:           {held.asker}"]),
-        *_protocol_lines(held),
+        *_purpose(held),
         f"  would leave:  {payload_sentence(held.answer.encode())}",
+        *_parts(held),
         f"  exact bytes:  {held.answer}",
     ]
     if reviewers.needed > 1:
@@ -37,26 +39,29 @@ def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -
     return "\n".join(lines)
 
 
-def _protocol_lines(held: HeldPayload) -> Iterator[str]:
-    """A study in words: what it is for, who is grouped how, and what would leave, part by part."""
+def _purpose(held: HeldPayload) -> list[str]:
+    """What a study is for, as the analyst states it, and who is grouped how."""
     question = None if held.question == "null" else decode_question(held.question.encode())
-    aggregate = decode_answer(held.answer.encode()).aggregate
-    if not isinstance(question, ProtocolQuestion) or not isinstance(aggregate, ProtocolAnswer):
-        return
-    protocol = question.protocol
-    if protocol.purpose:
-        yield f"  purpose:      {protocol.purpose}"
-    for grouping in protocol.groups:
-        beside = (
-            "" if grouping.with_ is None else f", with {' and '.join(grouping.with_) or 'none'}"
-        )
-        levels = ", ".join(grouping.names) or f"levels of {aggregate.k} people or more"
-        of = "" if grouping.of is None else f" of {grouping.of}"
-        yield f"  grouped by:   {grouping.name}{of} ({levels}){beside}"
-    for part in aggregate.parts:
-        what, parts = question_sentence(part.question), answer_sentence(part.answer)
-        yield f"  of {what}:"
-        yield from (f"      {line}" for line in parts.split("; "))
+    if not isinstance(question, ProtocolQuestion):
+        return []
+    purpose = f"  purpose:      {question.protocol.purpose or 'not stated'}"
+    return [purpose, *(f"  grouped by:   {_grouping(one)}" for one in question.protocol.groups)]
+
+
+def _grouping(grouping: Grouping) -> str:
+    """Who is grouped how."""
+    of = "" if grouping.of is None else f" of {grouping.of}"
+    levels = ", ".join(grouping.names) or "each level that K people have"
+    others = " and ".join(grouping.with_ or ()) or "no other grouping"
+    crossed = "" if grouping.with_ is None else f", with {others}"
+    return f"{grouping.name}{of} ({levels}){crossed}"
+
+
+def _parts(held: HeldPayload) -> list[str]:
+    """Of a protocol, what is said to each of its questions."""
+    said = decode_answer(held.answer.encode()).aggregate
+    parts = said.parts if isinstance(said, ProtocolAnswer) else ()
+    return [f"    {question_sentence(p.question)}: {answer_sentence(p.answer)}" for p in parts]
 
 
 def choice_text(held: Sequence[HeldPayload]) -> str:

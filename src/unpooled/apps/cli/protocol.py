@@ -37,18 +37,41 @@ def _parameter(name: str, kind: Any, shown: Any, default: Any = Parameter.empty)
     )
 
 
+_JOINT = _parameter(
+    "joint",
+    bool,
+    typer.Option("--joint", help="Centers that are too small count in a joint center."),
+    False,
+)
+
+
 def _asks_centers(*own: Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A command with these parameters, beside those that say which centers are asked."""
 
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
         first = [one for one in own if one.default is Parameter.empty]
         others = [one for one in own if one.default is not Parameter.empty]
-        signature = Signature([*first, *CENTERS, *others])
+        signature = Signature([*first, *CENTERS, *others, _JOINT])
         run.__signature__ = signature  # type: ignore[attr-defined]
         protocol_app.command(run.__name__, cls=CommandWithRows)(run)
         return run
 
     return decorate
+
+
+@_asks_centers(
+    _parameter(
+        "file", Path, typer.Argument(metavar="FILE", help="The protocol.", show_default=False)
+    ),
+)
+def check(**typed: Any) -> None:
+    """Say what the centers would tell, what they merge and what is lost; no count is told."""
+    from unpooled.analyses.protocol import read_protocol
+    from unpooled.apps.cli.analyses import open_federation
+
+    plan = read_protocol(typed["file"])
+    with open_federation(typed) as fed:
+        print(fed.check(plan))
 
 
 @_asks_centers(

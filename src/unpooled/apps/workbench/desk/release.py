@@ -246,6 +246,8 @@ class _Writer:
             return (str(self.words("leave.everybody")),)
         with suppress(MessageError):
             levels = block_levels(label)
+            if not levels:  # a protocol without groupings
+                return (str(self.words("leave.everybody")),)
             if len(levels) == len(self.naming):
                 return tuple(str(self.words("cell.or")).join(some) for some in levels)
         return (label, *("" for _ in self.naming[1:]))
