@@ -1,7 +1,7 @@
 """Documents are true: every command, option, setting and reason is documented."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
@@ -10,12 +10,15 @@ import typer.main
 from unpooled.apps.cli import app
 from unpooled.center.config import CenterFile, CenterVariable
 from unpooled.center.policy import Policy
-from unpooled.center.questions import Reason
+from unpooled.center.questions import Answer, Reason
 
 ROOT = Path(__file__).parents[1]
 TEXT = "\n".join(
     path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 )
+
+PRIVACY = (ROOT / "docs" / "privacy.md").read_text()
+ANSWER_TYPES = get_type_hints(Answer)
 
 
 def commands(command: Any, name: str = "unpooled") -> list[tuple[str, Any]]:
@@ -81,6 +84,14 @@ def test_every_entry_of_a_center_file_is_documented(name: str) -> None:
 @pytest.mark.parametrize("reason", list(Reason))
 def test_every_reason_for_a_refusal_is_documented(reason: Reason) -> None:
     assert f"`{reason.value}`" in TEXT
+
+
+@pytest.mark.parametrize("kind", get_args(ANSWER_TYPES["aggregate"]))
+def test_every_kind_of_answer_that_can_leave_is_listed(kind: type[Any]) -> None:
+    if kind is not type(None):
+        rows = [row for row in PRIVACY.splitlines() if row.startswith("| `")]
+        tag = kind.__struct_config__.tag
+        assert any(f"`{tag}`" in row.split(" | ")[0] for row in rows), tag
 
 
 def test_the_layers_on_paper_are_those_that_are_kept() -> None:

@@ -32,11 +32,11 @@ def checked() -> ProtocolCheckResult:
 
 def test_a_check_follows_from_what_the_run_tells_and_changes_nothing_of_it() -> None:
     with federation() as fed:
-        told = {one.center: one.payload for one in fed.ask_protocol(SMALL).received}
+        answer = {one.center: one.payload for one in fed.ask_protocol(SMALL).received}
     with federation() as fed:
         checks = fed.check(SMALL).checks
         replies = fed.ask_protocol(SMALL)
-    assert {one.center: one.payload for one in replies.received} == told
+    assert {one.center: one.payload for one in replies.received} == answer
     assert checks == {center: ProtocolCheck.of(a) for center, a in replies.answers.items()}
 
 

@@ -133,10 +133,14 @@ def test_a_steward_can_change_their_mind_about_a_protocol_that_left(
     haifa: Center, folder: Path
 ) -> None:
     """Its bytes are kept to be the same again, and wait again all the same."""
-    plan = Protocol(title="stays", variables={"los": ProtocolVariable(kind="number")})
+    los = {"los": ProtocolVariable(kind="number")}
+    plan = Protocol(title="stays", purpose="how long they are", variables=los)
     question = encode(ProtocolQuestion(protocol=plan))
     with pytest.raises(HeldError):
         haifa.answer(question)
+    (shown,) = [held_text(folder, held) for held in pending(folder)]
+    assert "purpose:      how long they are" in shown
+    assert "    sizes of los: [] 60\n" in shown  # each part, also in the terminal
     decide_all(folder, "approved")
     first = haifa.answer(question).payload
     assert haifa.answer(question).payload == first

@@ -56,9 +56,9 @@ def rows(table: Table1Result) -> dict[str, Any]:
 
 def test_numbers_equal_pandas(table: Table1Result, patients: pandas.DataFrame) -> None:
     cells = {cell["group"]: cell for cell in rows(table)["los"]["cells"]}
-    for group, own in [(OVERALL, patients), *patients.groupby(patients["procedure"].astype(str))]:
-        los, cell = own["los"], cells[group]
-        assert cell["n"] == len(own)
+    for group, part in [(OVERALL, patients), *patients.groupby(patients["procedure"].astype(str))]:
+        los, cell = part["los"], cells[group]
+        assert cell["n"] == len(part)
         assert cell["mean"] == pytest.approx(los.mean(), abs=0.1 * los.sem())
         assert cell["sd"] == pytest.approx(los.std(), rel=0.03)
         for p, name in ((0.25, "q1"), (0.5, "median"), (0.75, "q3")):
@@ -81,8 +81,8 @@ def test_categories_equal_pandas_and_tableone(
         counts = pandas.crosstab(patients["procedure"], patients[variable])
         for level in row["levels"]:
             for cell in level["cells"]:
-                own = counts if cell["group"] == OVERALL else counts.loc[[cell["group"]]]
-                assert cell["n"] == own[int(level["level"])].sum()
+                part = counts if cell["group"] == OVERALL else counts.loc[[cell["group"]]]
+                assert cell["n"] == part[int(level["level"])].sum()
         smd = float(np.ravel(oracle.smd_table.loc[variable])[0])
         assert row["smd"] == pytest.approx(abs(smd), abs=6e-4)
         assert "Cochran-Mantel-Haenszel" in row["test"]
@@ -104,8 +104,8 @@ def test_a_merged_level_has_bounds_in_place_of_a_count() -> None:
     merged = 0
     for level in rows(table)["stage"]["levels"]:
         for cell in level["cells"][1:]:
-            own = truth.loc[cell["group"]].get(level["level"], 0)
-            assert cell["low"] <= own <= cell["high"]
+            part = truth.loc[cell["group"]].get(level["level"], 0)
+            assert cell["low"] <= part <= cell["high"]
             merged += cell["low"] < cell["high"]
     assert merged
     assert " to " in str(table)
@@ -115,11 +115,11 @@ def test_a_federation_has_the_same_table_by_single_questions(patients: pandas.Da
     with Federation.split(patients, center="clinic", seed=4) as fed:
         table = fed.table1(["los", "admit"], by="procedure")
         alone = fed.table1("los")
-    found = rows(table)
-    assert found["admit"]["kind"] == "category"  # of 0 and 1, without being told
-    assert found["los"]["kind"] == "number"
-    assert found["los"]["cells"][0]["mean"] == pytest.approx(patients["los"].mean(), rel=0.01)
-    assert abs(found["los"]["cells"][0]["median"] - patients["los"].median()) <= 1
+    result = rows(table)
+    assert result["admit"]["kind"] == "category"  # of 0 and 1, without being told
+    assert result["los"]["kind"] == "number"
+    assert result["los"]["cells"][0]["mean"] == pytest.approx(patients["los"].mean(), rel=0.01)
+    assert abs(result["los"]["cells"][0]["median"] - patients["los"].median()) <= 1
     assert [cell["group"] for cell in rows(alone)["los"]["cells"]] == [OVERALL]
 
 
@@ -199,9 +199,9 @@ def test_the_command_line_goes_from_a_protocol_to_table_1(
     def run(*arguments: object) -> str:
         with pytest.raises(SystemExit) as end:
             main([str(argument) for argument in arguments])
-        told = capsys.readouterr()
-        assert end.value.code == 0, told.err
-        return str(told.out)
+        answer = capsys.readouterr()
+        assert end.value.code == 0, answer.err
+        return str(answer.out)
 
     data, plan, out = tmp_path / "all.csv", tmp_path / "plan.toml", tmp_path / "plan.book"
     patients.to_csv(data, index=False)

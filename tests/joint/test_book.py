@@ -1,11 +1,15 @@
 """A book with a joint center: every analysis says whom it rests on."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
 from tests.joint.hospitals import PROTOCOL, hospitals
 from unpooled import Federation
 from unpooled.analyses.book import Book
+from unpooled.apps.cli import app
 from unpooled.center.policy import Policy
 
 FREE = Policy(k=10, ad_hoc="free")
@@ -31,6 +35,14 @@ def test_nobody_is_missing_where_small_centers_count_together(book: Book) -> Non
     assert book.centers == ("large 0", "large 1", "large 2", "joint (20 centers)")
 
 
+def test_a_check_says_whom_a_joint_center_brings_back(alone: Book) -> None:
+    with Federation.local(hospitals(1, 3, 20), policy=FREE, seed=1, joint=True) as fed:
+        check = fed.check(PLAN)
+        assert fed.run(PLAN).members == check.joined
+    assert len(check.joined) == 20
+    assert "A joint center brings back 20 of the centers: small 0, small 1," in str(check)
+
+
 def test_every_analysis_says_how_many_are_alone_and_how_many_joint(book: Book) -> None:
     for result in (
         book.compare("crp", by="arm"),
@@ -44,13 +56,40 @@ def test_every_analysis_says_how_many_are_alone_and_how_many_joint(book: Book) -
 
 
 def test_heterogeneity_speaks_of_centers_that_are_told_alone(book: Book, alone: Book) -> None:
-    together, own = (some.compare("crp", by="arm") for some in (book, alone))
+    together, part = (some.compare("crp", by="arm") for some in (book, alone))
     assert together.heterogeneity is not None
-    assert own.heterogeneity is not None
-    assert together.heterogeneity.df == own.heterogeneity.df == 2
+    assert part.heterogeneity is not None
+    assert together.heterogeneity.df == part.heterogeneity.df == 2
     assert len(together.centers) == 4
     ratios = (some.survival("months", event="died", by="arm") for some in (book, alone))
     assert [r.ratios[0].heterogeneity.df for r in ratios] == [2, 2]
+
+
+def test_the_command_line_has_a_joint_center_too(tmp_path: Path) -> None:
+    files = []
+    for name, frame in hospitals(1, 1, 12).items():
+        files.append(f"{name}={tmp_path / name}.csv")
+        frame.write_csv(f"{tmp_path / name}.csv")
+    plan = tmp_path / "plan.toml"
+    plan.write_text(TOML)
+    called = ["protocol", "run", str(plan), "--joint", "--k", "10", "--centers", *files]
+    done = CliRunner().invoke(app, called)
+    assert done.exit_code == 0, done.output
+    assert "joint (12 centers)" in done.output
+    assert Book.open(tmp_path / "plan.book").members == tuple(f"small {i}" for i in range(12))
+
+
+TOML = """
+title = "CRP"
+[[groups]]
+name = "arm"
+levels = ["control", "patient"]
+[variables.crp]
+kind = "number"
+resolution = 1
+lower = 0
+upper = 120
+"""
 
 
 def test_a_saved_book_keeps_who_counts_in_the_joint_center(book: Book, tmp_path: object) -> None:

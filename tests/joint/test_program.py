@@ -116,8 +116,8 @@ def test_counts_that_do_not_add_up_end_the_run() -> None:
 
 def test_a_keeper_that_is_killed_in_the_middle_is_named_and_a_second_run_works() -> None:
     plan = JointPlan(k=5, groupings=(ARM,), parts=(CRP, MONTHS))
-    own = people(np.random.default_rng(5), plan, 4, 30.0)
-    inputs = keeper_inputs(own)
+    part = people(np.random.default_rng(5), plan, 4, 30.0)
+    inputs = keeper_inputs(part)
     processes = [start(one) for one in inputs]
     _has_spoken(inputs[2].addresses[2])
     processes[2].kill()
@@ -130,9 +130,9 @@ def test_a_keeper_that_is_killed_in_the_middle_is_named_and_a_second_run_works()
         assert stream is not None
         stream.close()
     processes[2].wait()
-    again = [output(process) for process in [start(one) for one in keeper_inputs(own)]]
+    again = [output(process) for process in [start(one) for one in keeper_inputs(part)]]
     assert {each.problem for each in again} == {None}
-    assert again[0].numbers == expected(own)
+    assert again[0].numbers == expected(part)
 
 
 def _has_spoken(address: tuple[str, int], seconds: float = 20.0) -> None:

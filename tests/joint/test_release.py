@@ -119,7 +119,7 @@ def test_another_protocol_over_the_same_people_is_refused_with_the_reason() -> N
         ask(fed)
         other = msgspec.structs.replace(PROTOCOL, title="another", groups=PROTOCOL.groups[:1])
         replies = ask(fed, other)
-        with pytest.raises(RefusedError, match="nothing is told of them alone"):
+        with pytest.raises(RefusedError, match="joined"):
             fed.describe("crp")
     assert not replies.members
     assert replies.no_joint == "fewer than 3 centers take part"
@@ -188,6 +188,16 @@ def test_a_policy_shares_nothing_or_everything() -> None:
         replies = ask(fed)
         assert list(replies.members) == list(frames)
         assert set(replies.answers) == {"joint (6 centers)"}
+
+
+def test_a_center_that_cannot_tell_the_first_grouping_apart_counts_in_the_joint_center() -> None:
+    frames = hospitals(14, 1, 4)
+    one_arm = pl.lit(["patient"] * 3 + ["control"] * 57).explode()
+    frames["lopsided"] = hospital(np.random.default_rng(1), 60).with_columns(arm=one_arm)
+    with federation(frames) as fed:
+        replies = ask(fed)
+    assert set(replies.answers) == {"large 0", "joint (5 centers)"}
+    assert "lopsided" in replies.members
 
 
 def test_no_value_beyond_the_limits_of_a_protocol_makes_a_center_say_so() -> None:

@@ -6,7 +6,7 @@ import msgspec
 import polars as pl
 import pytest
 
-from unpooled.center.check import Finding, memory_findings, people_findings
+from unpooled.center.check import Finding, center_findings, memory_findings, people_findings
 from unpooled.center.config import open_center, open_data, read_center
 from unpooled.center.fingerprint import people_fingerprint
 from unpooled.center.keys import CenterKey
@@ -21,7 +21,8 @@ def config(tmp_path: Path) -> Path:
     """A center that has answered twice."""
     ROWS.write_csv(tmp_path / "stays.csv")
     config = tmp_path / "center.toml"
-    config.write_text('name = "Haifa"\ndata = "stays.csv"\nledger = "Haifa.ledger"\n')
+    names = 'name = "Haifa"\ndata = "stays.csv"\nledger = "Haifa.ledger"\n'
+    config.write_text(f"{names}[policy]\ngroupings = {{ sex = [] }}\n")
     center = open_center(read_center(config), tmp_path)
     for variable in ("los", "sex"):
         center.answer(
@@ -134,3 +135,12 @@ def test_people_who_are_others_now_are_found(config: Path) -> None:
     assert findings() == ["ok     people: the same as in its earlier answers"]
     remember({**header, "people": "40 rows"})
     assert findings()[0].startswith("WRONG  people: this is no fingerprint")
+
+
+def test_columns_of_which_one_follows_from_the_other_are_noticed(config: Path) -> None:
+    crp = pl.Series(range(40)) * 7 % 41 + 1.0
+    rows = ROWS.with_columns(crp=crp, log_crp=crp.log(), rest=100 - crp, age=crp % 13)
+    rows.write_csv(config.with_name("stays.csv"))
+    notes = [str(each) for each in center_findings(read_center(config), config.parent)]
+    pairs = [note.split(": ")[1].split(" say")[0] for note in notes if "say the same" in note]
+    assert pairs == ["crp and log_crp", "crp and rest"]

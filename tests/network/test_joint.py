@@ -90,8 +90,8 @@ def test_a_lost_keeper_is_named_nothing_is_told_and_a_second_run_is_that_of_one_
     )
     with twin:
         local = twin._ask_protocol(twin._coordinator.converse(), PROTOCOL)
-    sizes, own = answer.parts[0].answer, local.answers["joint (4 centers)"].parts[0].answer
-    assert sizes == own  # edges are aimed by keys of their own, sizes are not
+    sizes, part = answer.parts[0].answer, local.answers["joint (4 centers)"].parts[0].answer
+    assert sizes == part  # edges are aimed by keys of their own, sizes are not
     for name in KEEPERS:
         ledger = network.kit(name) / "joint center.ledger"
         _, entries = read_ledger(ledger)

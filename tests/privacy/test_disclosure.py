@@ -34,12 +34,12 @@ class Hospital:
     status: IntArray
 
     @classmethod
-    def of(cls, random: Random) -> "Hospital":
-        n = int(random.integers(14, 34))
+    def of(cls, random: Random, more: int = 0) -> "Hospital":
+        n = int(random.integers(14, 34)) + more
         columns = [random.integers(0, random.integers(2, 4), n) for _ in range(3)]
         values = {}
         for name in ("crp", "ldl"):
-            part = random.integers(0, random.integers(2, 14), n).astype(float)
+            part = random.integers(0, random.integers(2, 14 + 2 * more), n).astype(float)
             part[random.random(n) < random.choice([0.0, 0.25])] = np.nan
             values[name] = part
         return cls(columns, values, random.integers(1, 3, n))
@@ -81,17 +81,19 @@ def asked(hospital: Hospital, random: Random, *, sums: bool) -> Disclosure:
     return Disclosure(label, (None,) * parts, {name: numbers})
 
 
-def fewest_after(random: Random, *, sums: bool) -> tuple[int, int]:
+def fewest_after(
+    random: Random, *, sums: bool, k: int = K, promised: int = K, more: int = 0
+) -> tuple[int, int]:
     """Of how few people some told number speaks; and how many disclosures were accepted."""
-    hospital = Hospital.of(random)
+    hospital = Hospital.of(random, more)
     n, answers = len(hospital.status), 0
-    draft = memory.Draft(n, disclosure.Told.nothing(n, K))
+    draft = memory.Draft(n, disclosure.Told.nothing(n, k))
     words: list[FloatArray] = []
     one: dict[str, list[FloatArray]] = {"crp": [], "ldl": []}
     for answer in range(int(random.integers(3, 9))):
         aggregate = asked(hospital, random, sums=sums)
         sizes = np.bincount(aggregate.part, minlength=2)[1:]
-        if not len(sizes) or sizes.min() < K:
+        if not len(sizes) or sizes.min() < k:
             continue
         name = next(iter(aggregate.numbers), "crp")
         try:
@@ -106,7 +108,7 @@ def fewest_after(random: Random, *, sums: bool) -> tuple[int, int]:
         values = np.nan_to_num(hospital.values[name])
         for part, numbers in enumerate(aggregate.numbers.get(name, ()), 1):
             one[name] += [(aggregate.part == part) * values**power for power in range(numbers)]
-    return min(fewest_of_sums([*words, *rows], K) for rows in one.values()), answers
+    return min(fewest_of_sums([*words, *rows], promised) for rows in one.values()), answers
 
 
 def exposed(*, sums: bool) -> bool:
@@ -124,6 +126,18 @@ def exposed(*, sums: bool) -> bool:
 @pytest.fixture
 def _each_value_its_own_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disclosure, "_CROWD", 1)
+
+
+def test_sums_as_shipped_speak_of_k_people_less_four() -> None:
+    """A value of one or two people is no crowd: two such values may be left out of mean and SD."""
+    assert disclosure._CROWD == 3
+    answered = 0
+    for seed in range(SEQUENCES // 6):
+        random = np.random.default_rng(seed)
+        fewest, some = fewest_after(random, sums=True, k=K + 4, promised=K, more=20)
+        assert fewest >= K
+        answered += some
+    assert answered > SEQUENCES // 6
 
 
 def test_no_counts_together_speak_of_fewer_than_k_people() -> None:

@@ -33,6 +33,7 @@ from unpooled.center.questions import (
     Pair,
     Protocol,
     ProtocolAnswer,
+    ProtocolCheckQuestion,
     ProtocolOutcome,
     ProtocolPart,
     ProtocolQuestion,
@@ -353,6 +354,31 @@ def test_a_part_that_is_refused_and_what_a_protocol_shuts_out_are_said(haifa: Ha
         "fewer than 20 people",
     ):
         assert words in text, words
+
+
+def test_a_protocol_without_groupings_is_about_everybody(haifa: Haifa) -> None:
+    plan = Protocol(title="CRP", variables={"crp": ProtocolVariable(kind="number")})
+    (held,) = haifa.held(ProtocolQuestion(protocol=plan))
+    steward = Browser(haifa.server.url)
+    steward.enter(haifa.server.link("steward"))
+    page = steward.get(f"/held/{held.name}").text
+    assert "<bdi>everybody as a whole</bdi>" in page
+    assert "<bdi>[]" not in page
+
+
+def test_a_look_ahead_at_a_protocol_names_groups_and_says_no_number(haifa: Haifa) -> None:
+    (held,) = haifa.held(ProtocolCheckQuestion(protocol=PROTOCOL))
+    steward = Browser(haifa.server.url)
+    steward.enter(haifa.server.link("steward"))
+    page = steward.get(f"/held/{held.name}").text
+    leaves = re.sub(r"<[^>]*>", "", page.split('id="leaving"')[1].split("Compared with")[0])
+    answer: Any = decode_answer(held.answer.encode()).aggregate
+    assert "No number about people" in leaves
+    assert "under 12" in leaves
+    assert leaves.count("How many people are there, for each") == 1
+    assert len(answer.parts) == 5
+    assert "Which parts of the study “CRP in sepsis” could this center answer?" in page
+    assert "This is a look ahead" in page
 
 
 def test_a_share_in_a_joint_center_says_who_counts_together_and_who_keeps(haifa: Haifa) -> None:

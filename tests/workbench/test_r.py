@@ -77,18 +77,20 @@ def test_what_the_page_says_runs_in_r(server: Server, tmp_path: Path) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    said: dict[str, Any] = json.loads((tmp_path / "said.json").read_text())
+    answer: dict[str, Any] = json.loads((tmp_path / "said.json").read_text())
     with Federation.local(write_hospitals(tmp_path / "again"), seed=1) as fed:
-        assert said["asked"] == pytest.approx(fed.compare("crp", by="arm").to_dict()["effect"])
-    assert {center["state"] for center in said["centers"]} <= {"answered", "partly"}
-    assert len(said["centers"]) == len(said["left"]) == 5
+        assert answer["asked"] == pytest.approx(fed.compare("crp", by="arm").to_dict()["effect"])
+    assert {center["state"] for center in answer["centers"]} <= {"answered", "partly"}
+    assert len(answer["centers"]) == len(answer["left"]) == 5
     python = Program(server, key)
-    assert said["book"] == pytest.approx(python.look("compare", variable="crp", by="arm")["effect"])
+    assert answer["book"] == pytest.approx(
+        python.look("compare", variable="crp", by="arm")["effect"]
+    )
     counts = python.look("crosstab", variable="sex", by="arm")["counts"]
-    assert said["counts"] == [["NA" if n is None else n for n in row] for row in counts]
+    assert answer["counts"] == [["NA" if n is None else n for n in row] for row in counts]
     medians = python.look("survival", time="months", event="died", by="arm")["medians"]
-    assert [m.get("estimate") for m in said["medians"]] == [m["estimate"] for m in medians]
+    assert [m.get("estimate") for m in answer["medians"]] == [m["estimate"] for m in medians]
     means = python.look("describe", variable="crp", by="age_band")["groups"]
-    for group, mean in zip(means, said["means"], strict=True):
+    for group, mean in zip(means, answer["means"], strict=True):
         assert group["mean"] == pytest.approx(mean["mean"], rel=1e-12)
     assert "no center has a variable 'nothing'" in (tmp_path / "wrong.txt").read_text()

@@ -219,16 +219,16 @@ def test_a_run_that_waits_for_a_steward_can_be_stopped(place: Place) -> None:
 
 
 def test_every_analysis_of_a_book_has_a_card(place: Place, tmp_path: Path) -> None:
-    own = place.browser("own")
-    look(own)
-    run(own)
-    watch(own)
-    names = set(re.findall(r'href="/book/(\w+)"', own.get("/book").text)) - {"file"}
+    part = place.browser("own")
+    look(part)
+    run(part)
+    watch(part)
+    names = set(re.findall(r'href="/book/(\w+)"', part.get("/book").text)) - {"file"}
     assert {"describe", "compare", "quantiles", "table", "survival", "crosstab"} <= names
     for name in names:
-        page = own.get(f"/book/{name}").text
+        page = part.get(f"/book/{name}").text
         assert 'class="answer"' in page, name
-    (tmp_path / "study.book").write_bytes(own.get("/book/file").body)
+    (tmp_path / "study.book").write_bytes(part.get("/book/file").body)
     source = source_of_book(tmp_path / "study.book")
     with make_server(source, Address()) as running:
         reader = Browser(running.url)
@@ -243,11 +243,11 @@ def test_every_analysis_of_a_book_has_a_card(place: Place, tmp_path: Path) -> No
 @pytest.mark.browser
 def test_pages_are_for_everybody(place: Place) -> None:
     """Screen readers, phones, and eyes that like the dark: axe-core, and nothing hangs over."""
-    own = place.browser("own")
-    look(own)
-    run(own)
-    watch(own)
-    own.post("/book/survival", time="months", by="arm")
+    part = place.browser("own")
+    look(part)
+    run(part)
+    watch(part)
+    part.post("/book/survival", time="months", by="arm")
     pages = ["/", "/ask", "/ask/compare", "/protocol", "/study", "/book", "/book/compare"]
     pages += ["/book/quantiles", "/report", "/plan", "/left", "/programs"]
     with chromium() as browser:

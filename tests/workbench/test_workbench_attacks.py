@@ -41,10 +41,10 @@ class Place:
         opened.enter(self.server.link(user))
         return opened
 
-    def ask(self, own: Browser) -> str:
+    def ask(self, part: Browser) -> str:
         """The place of a card that has its answer."""
-        place = own.post("/ask/compare", variable=COLUMN, by="g").headers["location"]
-        while 'data-state="asking"' in own.get(place).text:
+        place = part.post("/ask/compare", variable=COLUMN, by="g").headers["location"]
+        while 'data-state="asking"' in part.get(place).text:
             time.sleep(0.05)
         return place
 
@@ -86,9 +86,9 @@ def asking_in_the_name_of_a_visitor(place: Place) -> bool:
 
 
 def writing_a_file_by_a_plan(place: Place) -> bool:
-    own, file = place.browser("own"), place.folder / "written.svg"
-    own.post("/plan", sizes="30 30", effect="1", sims="20", chart=str(file))
-    while "data-poll" in own.get("/plan").text:
+    part, file = place.browser("own"), place.folder / "written.svg"
+    part.post("/plan", sizes="30 30", effect="1", sims="20", chart=str(file))
+    while "data-poll" in part.get("/plan").text:
         time.sleep(0.1)
     return file.exists()
 

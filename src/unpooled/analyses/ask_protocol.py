@@ -67,8 +67,10 @@ def ask_protocol(
     )
 
 
-def check_protocol(conversation: Conversation, protocol: Protocol) -> ProtocolCheckResult:
+def check_protocol(
+    conversation: Conversation, protocol: Protocol, *, joint: bool = False
+) -> ProtocolCheckResult:
     """Ask all centers what they would tell; a missing center stops nobody."""
-    question = ProtocolCheckQuestion(protocol=protocol)
+    question = ProtocolCheckQuestion(protocol=protocol, joint=joint)
     round_ = conversation.ask(question, ProtocolCheck, whoever_answers=True)
     return ProtocolCheckResult(protocol, round_.aggregates, center_refusals(round_.refusals))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from unpooled.center.blocks import split_people
 from unpooled.center.data.sources import Source
 from unpooled.center.data.variables import Variable
 from unpooled.center.disclosure import TooClose
@@ -48,6 +49,7 @@ from unpooled.center.questions import (
     RanksQuestion,
     Reason,
     Refusal,
+    block_levels,
     decode_answer,
     decode_question,
     encode,
@@ -201,7 +203,7 @@ class Center:
         if before is not None:
             return self._gate.release_again(question, before, ticket)
         k = max(self._policy.k, question.protocol.k or 0)
-        if question.joint and self._may_join(k):
+        if question.joint and self._may_join(question.protocol, k):
             raise RefusedQuestion(Reason.JOINED)
         gate, parts = self._judged_parts(question.protocol, k)
         state = parts[-1].draft if parts else self._memory.state
@@ -219,6 +221,8 @@ class Center:
         if self._memory.changed or not self._rows.source.unchanged():
             raise RefusedQuestion(Reason.DATA_CHANGED)
         k = max(self._policy.k, question.protocol.k or 0)
+        if question.joint and self._may_join(question.protocol, k):
+            raise RefusedQuestion(Reason.JOINED)
         gate, parts = self._judged_parts(question.protocol, k)
         return gate.release_check(question, parts, ticket)
 
@@ -237,26 +241,46 @@ class Center:
 
     # --- a joint center ---------------------------------------------------------------------
 
-    def _may_join(self, k: int) -> bool:
+    def _may_join(self, protocol: Protocol, k: int) -> bool:
         """Whether the center's people count in a joint center, where there is one."""
-        may_join = bool(self._gate.keepers) and self._policy.is_joint(self._rows.size, k)
-        return may_join and not self._gate.spoke_alone()
+        if not self._gate.keepers or self._gate.spoke_alone():
+            return False
+        return self._policy.is_joint(small=self._is_small(protocol, k))
+
+    def _is_small(self, protocol: Protocol, k: int) -> bool:
+        """Whether there are fewer than 2K people, or of some level of the first grouping."""
+        if self._rows.size < 2 * k:
+            return True
+        first = next(protocol.families())[:1]
+        if not first:
+            return False
+        try:
+            levels = self._run(protocol).levels(first[0])
+        except RefusedQuestion:
+            return False  # the protocol's answer says why
+        blocks = split_people([levels], 2 * k, self._rows.size)
+        return any(len(block_levels(label)[0]) > 1 for label in blocks)
+
+    def _run(self, protocol: Protocol) -> ProtocolRun:
+        asks = self.steward is not None
+        about = self._gate, self._variables, self._answers, asks
+        return ProtocolRun(protocol, self._rows, *about)
 
     def _share(self, question: JointQuestion, ticket: str | None) -> Release:
         """The center's people at the points of the plan, as shares."""
         if self._memory.changed or not self._rows.source.unchanged():
             raise RefusedQuestion(Reason.DATA_CHANGED)
         rows, gate = self._rows, self._gate
-        gate.check_joint(question, rows.size)
-        asks = self.steward is not None
-        run = ProtocolRun(question.protocol, rows, gate, self._variables, self._answers, asks)
+        small = self._is_small(question.protocol, question.plan.k)
+        gate.check_joint(question, small=small)
+        run = self._run(question.protocol)
         seed = blake2b(encode(question), key=self._secret, person=b"unpooled drawers").digest()
         numbers = JointCount(run, rows, seed).vector(
             question.plan, question.members.index(self.name)
         )
         if not rows.source.unchanged():  # while they were read
             raise RefusedQuestion(Reason.DATA_CHANGED)
-        return gate.release_shares(question, numbers, rows.size, self._secret, ticket)
+        return gate.release_shares(question, numbers, rows.size, self._secret, ticket, small=small)
 
     def _shared(self) -> list[JointQuestion]:
         """The joint centers that the center's people count in, by its ledger."""

@@ -4,10 +4,12 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
+import numpy as np
 
 from unpooled.center.config import CenterFile, CenterVariable, open_data, policy_problems
 from unpooled.center.data.sources import ROW, Source
@@ -112,6 +114,40 @@ def _cells(source: Source, columns: Sequence[str]) -> Iterator[Finding]:
     ]
     for kept in kept_words(source, words):
         yield Finding("data", True, str(kept), note=True)
+    for one, other in twins(source, columns):
+        hint = "Hint: let variables in [policy] have one of them"
+        yield Finding("data", True, f"{one} and {other} say the same of people. {hint}", note=True)
+
+
+def twins(source: Source, columns: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Columns of numbers of which one is a function of the other that rises, or that falls.
+
+    Each is judged by itself, so cells of the one lie between those of the other.
+
+    Examples
+    --------
+    >>> from unpooled.center.data.sources import open_source
+    >>> import polars
+    >>> rows = polars.DataFrame({"crp": [4.0, 9.0, 5.0], "log": [1.4, 2.2, 1.6], "age": [9, 9, 3]})
+    >>> list(twins(open_source(rows), rows.columns))
+    [('crp', 'log')]
+    """
+    first: dict[bytes, str] = {}
+    for column in columns:
+        if source.kinds[column] not in ("integer", "float"):
+            continue
+        values = source.values(column)
+        some = np.isnan(values)
+        levels, place = np.unique(values[~some], return_inverse=True)
+        if len(levels) < 3:  # two columns of yes and no may agree by chance
+            continue
+        order = np.zeros(len(values), dtype=np.int64)
+        order[~some] = place + 1
+        fallen = np.where(some, 0, len(levels) + 1 - order)
+        mark = min(sha256(ranks.tobytes()).digest() for ranks in (order, fallen))
+        if mark in first:
+            yield first[mark], column
+        first.setdefault(mark, column)
 
 
 def _declared(source: Source, columns: Sequence[str], center: CenterFile) -> Iterator[Finding]:

@@ -283,7 +283,7 @@ class Gate:
 
     # --- a joint center ---------------------------------------------------------------------
 
-    def check_joint(self, question: JointQuestion, people: int) -> None:
+    def check_joint(self, question: JointQuestion, *, small: bool) -> None:
         """Raise RefusedQuestion where the center's people may not count in this joint center.
 
         A center tells of its people alone or in a joint center, never both, and in one alone: what
@@ -295,7 +295,7 @@ class Gate:
             raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
         if question.plan.k < max(policy.k, question.protocol.k or 0):
             raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
-        if not policy.is_joint(people, question.plan.k):
+        if not policy.is_joint(small=small):
             raise RefusedQuestion(Reason.NOT_JOINT)
         if len(members) < LEAST_MEMBERS:
             raise RefusedQuestion(Reason.FEW_MEMBERS, limit=LEAST_MEMBERS)
@@ -323,12 +323,14 @@ class Gate:
         people: int,
         secret: bytes,
         ticket: str | None = None,
+        *,
+        small: bool,
     ) -> Release:
         """Split a center's numbers and seal each share to its keeper: so they leave, or not at all.
 
         The same numbers are split and sealed alike, so that a steward decides on what leaves.
         """
-        self.check_joint(question, people)
+        self.check_joint(question, small=small)
         plan = question.plan
         if len(numbers) != question.length(self.center) or numbers.min(initial=0) < 0:
             raise GateError("what is shared must be the counts that the plan names")

@@ -52,8 +52,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         end.
     joint
         Whose people count in a joint center, by secret shares, where a protocol is asked with one:
-        nobody's ("no"), those of a center that is too small to tell blocks alone ("small": fewer
-        than 2K people), or everybody's ("all"). They are then not told of alone any more.
+        nobody's ("no"), those of a center that is too small ("small": fewer than 2K people in all,
+        or of a level of the first grouping), or everybody's ("all"). They are then not told of
+        alone any more.
     paper_iteration
         Whether moments of the Yeo-Johnson transform at several λ may be told, for the paper's own
         method. Of whole numbers they can be decoded to every person's value.
@@ -109,15 +110,15 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             return False
         return self.variables is None or name in self.variables
 
-    def is_joint(self, people: int, k: int) -> bool:
-        """Whether so many people count in a joint center.
+    def is_joint(self, *, small: bool) -> bool:
+        """Whether the people of a center, be it too small or not, count in a joint center.
 
         Examples
         --------
-        >>> Policy().is_joint(19, 10), Policy().is_joint(20, 10)
+        >>> Policy().is_joint(small=True), Policy().is_joint(small=False)
         (True, False)
         """
-        return self.joint == "all" or (self.joint == "small" and people < 2 * k)
+        return self.joint == "all" or (self.joint == "small" and small)
 
     def grouped_by(self) -> dict[str, tuple[float, ...] | None]:
         """The declared groupings: column → the cut points of a number, None for whole levels."""

@@ -621,7 +621,8 @@ class Federation:
 
         It says which blocks can be told, what is merged and why, and which variables are lost.
         """
-        return check_protocol(self._coordinator.converse(), read_protocol(protocol))
+        joint = self._keepers is not None
+        return check_protocol(self._coordinator.converse(), read_protocol(protocol), joint=joint)
 
     def run(self, protocol: ProtocolLike, *, into: Book | None = None) -> Book:
         """Ask a study's protocol, in one round; the book answers every analysis of it.

@@ -11,6 +11,7 @@ from unpooled.center.questions import (
     LatticeQuestion,
     Protocol,
     ProtocolCheck,
+    Reason,
     SizesQuestion,
     block_levels,
 )
@@ -84,7 +85,17 @@ class ProtocolCheckResult:
         """What a lower priority of a grouping would cost, and which one to drop."""
         return tuple(self._advice())
 
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """The centers whose people would count in the joint center."""
+        return tuple(r.center for r in self.refusals if r.reason == Reason.JOINED)
+
     def _advice(self) -> Iterator[str]:
+        if self.joined:
+            yield (
+                f"A joint center brings back {len(self.joined)} of the centers: "
+                f"{', '.join(self.joined)}."
+            )
         silent = [c for c, check in self.checks.items() if not any(p.blocks for p in check.parts)]
         if self.checks and len(silent) == len(self.checks):
             lacking = self._lacking()

@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from unpooled.center.questions import decode_question
+from unpooled.center.questions import (
+    ProtocolAnswer,
+    ProtocolQuestion,
+    decode_answer,
+    decode_question,
+)
 from unpooled.center.reviewers import STEWARD, Reviewers
 from unpooled.center.steward import (
     Decision,
@@ -12,7 +17,7 @@ from unpooled.center.steward import (
     is_waited_for,
     refusal,
 )
-from unpooled.results.releases import payload_sentence, question_sentence
+from unpooled.results.releases import answer_sentence, payload_sentence, question_sentence
 
 
 def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -> str:
@@ -22,13 +27,30 @@ def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -
         f"{held.short}  held since {held.since}, {waits}",
         f"  asked:        {_asked(held)}",
         *([] if held.asker is None else [f"  by:           {held.asker}"]),
+        *_purpose(held),
         f"  would leave:  {payload_sentence(held.answer.encode())}",
+        *_parts(held),
         f"  exact bytes:  {held.answer}",
     ]
     if reviewers.needed > 1:
         names = ", ".join(str(r.by) for r in approvals(folder, held, reviewers)) or "nobody yet"
         lines.append(f"  approved by:  {names}; {reviewers.needed} must")
     return "\n".join(lines)
+
+
+def _purpose(held: HeldPayload) -> list[str]:
+    """What a study is for, as the analyst states it."""
+    question = None if held.question == "null" else decode_question(held.question.encode())
+    if not isinstance(question, ProtocolQuestion):
+        return []
+    return [f"  purpose:      {question.protocol.purpose or 'not stated'}"]
+
+
+def _parts(held: HeldPayload) -> list[str]:
+    """Of a protocol, what is said to each of its questions."""
+    said = decode_answer(held.answer.encode()).aggregate
+    parts = said.parts if isinstance(said, ProtocolAnswer) else ()
+    return [f"    {question_sentence(p.question)}: {answer_sentence(p.answer)}" for p in parts]
 
 
 def choice_text(held: Sequence[HeldPayload]) -> str:

@@ -108,6 +108,7 @@ def open_federation(typed: Mapping[str, Any]) -> "Federation":
         timeout=typed["timeout"],
         on_missing=typed["on_missing"],
         progress=_show if sys.stderr.isatty() else None,
+        joint=typed.get("joint", False),
     )
 
 
@@ -130,6 +131,7 @@ def _open_local(typed: Mapping[str, Any], variables: Any) -> "Federation":
         "variables": variables,
         "ledger": typed["ledger"],
         "seed": typed["seed"],
+        "joint": typed.get("joint", False),
     }
     if column is None:
         return Federation.local(_named(centers), **about)

@@ -37,13 +37,21 @@ def _parameter(name: str, kind: Any, shown: Any, default: Any = Parameter.empty)
     )
 
 
+_JOINT = _parameter(
+    "joint",
+    bool,
+    typer.Option("--joint", help="Centers that are too small count in a joint center."),
+    False,
+)
+
+
 def _asks_centers(*own: Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A command with these parameters, beside those that say which centers are asked."""
 
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
         first = [one for one in own if one.default is Parameter.empty]
         others = [one for one in own if one.default is not Parameter.empty]
-        signature = Signature([*first, *CENTERS, *others])
+        signature = Signature([*first, *CENTERS, *others, _JOINT])
         run.__signature__ = signature  # type: ignore[attr-defined]
         protocol_app.command(run.__name__, cls=CommandWithRows)(run)
         return run

@@ -130,6 +130,7 @@ class ProtocolCheckQuestion(Message, frozen=True, tag="protocol-check", tag_fiel
     """What would be told for a protocol, and what not? No count is told."""
 
     protocol: Protocol
+    joint: bool = False  # whether there is a joint center for those who are too small
 
 
 def expand(protocol: Protocol, kinds: Mapping[str, Kind] | None = None) -> tuple[PartQuestion, ...]:

@@ -9,12 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.density.placing import Placed
 from unpooled.maths.ranks.mann_whitney import (
     Alternative,
     TestResult,
@@ -25,6 +25,9 @@ from unpooled.maths.ranks.mann_whitney import (
     normal_test,
     tied_note,
 )
+
+if TYPE_CHECKING:  # a center that ranks its groups places nobody
+    from unpooled.maths.density.placing import Placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +176,12 @@ def trend_variance(sizes: FloatArray, tied: FloatArray, *, k: int = 1) -> float:
     return max(variance, 0.0)
 
 
-def placed_group_ranks(groups: Sequence[Placed | None]) -> GroupRankStatistics:
+def placed_group_ranks(groups: Sequence["Placed | None"]) -> GroupRankStatistics:
     """What pseudo-people of one center say of the order of its groups; None: nobody is there.
 
     Examples
     --------
+    >>> from unpooled.maths.density.placing import Placed
     >>> x, y = (Placed(np.arange(2.0) + s, np.ones(2), np.zeros(2, int), np.zeros(2, bool))
     ...         for s in (0, 0.5))
     >>> placed_group_ranks([x, None, y]).mean_ranks.tolist()
@@ -195,7 +199,7 @@ def placed_group_ranks(groups: Sequence[Placed | None]) -> GroupRankStatistics:
     )
 
 
-def _tied_placed(groups: Sequence[Placed]) -> FloatArray:
+def _tied_placed(groups: Sequence["Placed"]) -> FloatArray:
     """How many people share each value; whoever shares none counts as one."""
     values, weights, shared = (
         np.concatenate([getattr(group, name) for group in groups])

@@ -25,6 +25,7 @@ from unpooled.maths.lattice.lattice import (
     nearest_multiples,
     one_value,
 )
+from unpooled.maths.survival.cell_shape import spread_by_shape
 from unpooled.maths.survival.follow_up import FollowUp, stack
 from unpooled.maths.survival.statuses import BlockPeople, Statuses, expected_statuses
 
@@ -256,10 +257,11 @@ def _placed(tables: Sequence[Tables], lattice: Lattice) -> list[Times]:
     if not flat:
         return [(np.empty(0), np.empty(0)) for _ in tables]
     placed = place(flat, lattice, refilled=False)
+    spread = spread_by_shape(placed.values, placed.cells, flat, lattice)
     if lattice.resolution is not None:
-        placed = placed.on_grid(lattice.resolution)
+        spread = nearest_multiples(spread, lattice.resolution)
     block = code[placed.centers]
     order = np.argsort(block, kind="stable")
     ends = np.searchsorted(block[order], np.arange(1, len(tables)))
-    times, weights = (np.split(part[order], ends) for part in (placed.values, placed.weights))
+    times, weights = (np.split(part[order], ends) for part in (spread, placed.weights))
     return list(zip(times, weights, strict=True))

@@ -27,7 +27,7 @@ from unpooled.apps.workbench.in_words.question import (
 )
 from unpooled.apps.workbench.in_words.words import Words, name, names
 from unpooled.center.ledger import Entry, verify
-from unpooled.center.questions import JointQuestion, decode_answer
+from unpooled.center.questions import JointQuestion, ProtocolCheckQuestion, decode_answer
 from unpooled.center.reviewers import Reviewer, unlock_reviewer
 from unpooled.center.steward import (
     MOST_REASON,
@@ -181,6 +181,7 @@ class Desk:
             since=_readable(held.since),
             waited=is_waited_for(self.folder.pending, held),
             protocol=None if protocol is None else protocol_in_words(protocol, self.words),
+            check=isinstance(question, ProtocolCheckQuestion),
             members=None if joint is None else names(joint.members),
             keepers=None if joint is None else names(keeper.name for keeper in joint.keepers),
             state=self._state(held, record),

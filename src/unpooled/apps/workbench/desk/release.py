@@ -20,6 +20,7 @@ from unpooled.center.questions import (
     CellTable,
     CenterJoin,
     CenterTable,
+    CheckedPart,
     CohortQuestion,
     GroupRanks,
     JointQuestion,
@@ -29,6 +30,7 @@ from unpooled.center.questions import (
     OutcomeQuestion,
     Powers,
     ProtocolAnswer,
+    ProtocolCheck,
     Ranks,
     Sizes,
     SurvivalTables,
@@ -148,6 +150,9 @@ def leaving(question: object, answer: Answer, words: Words) -> Leaving:
         k = answer.aggregate.k
     else:
         asked, extra, k = [], [(question, answer)], answer.k
+    if isinstance(answer.aggregate, ProtocolCheck):
+        checked = tuple(_checked(part, words) for part in answer.aggregate.parts)
+        return Leaving(answer.aggregate.k, checked, answer.shuts_out)
     pairs: list[tuple[Any, Answer]] = [*asked, *extra]
     parts = tuple(_part(each, said, words) for each, said in pairs)
     lost = [*answer.shuts_out, *(name for _, said in pairs for name in said.shuts_out)]
@@ -171,6 +176,16 @@ def _part(question: object, answer: Answer, words: Words) -> Part:
         for refusal in answer.refusals
     )
     return Part(in_words(question, words), tables, tuple(remarks), refusals)
+
+
+def _checked(part: CheckedPart, words: Words) -> Part:
+    """A part of a look ahead: the groups that would be answered, and what would be refused."""
+    naming = _naming(part.question, words)
+    write = _Writer(words, "", naming, part.question)
+    rows = [Row(write.group(block), ()) for block in part.blocks]
+    tables = (write.table([], rows),) if rows else ()
+    refusals = tuple(Markup.escape(refusal.rule) for refusal in part.refusals)
+    return Part(in_words(part.question, words), tables, (), refusals)
 
 
 def _remarks(answer: Answer, words: Words) -> Iterator[Markup]:
@@ -231,6 +246,8 @@ class _Writer:
             return (str(self.words("leave.everybody")),)
         with suppress(MessageError):
             levels = block_levels(label)
+            if not levels:  # a protocol without groupings
+                return (str(self.words("leave.everybody")),)
             if len(levels) == len(self.naming):
                 return tuple(str(self.words("cell.or")).join(some) for some in levels)
         return (label, *("" for _ in self.naming[1:]))

@@ -13,6 +13,7 @@ from unpooled.center.questions import (
     JointQuestion,
     OutcomeQuestion,
     Protocol,
+    ProtocolCheckQuestion,
     ProtocolQuestion,
     Question,
     SurvivalQuestion,
@@ -38,6 +39,8 @@ def in_words(question: object, words: Words) -> Markup:
             return words("question.catalogue")
         case ProtocolQuestion():
             return words("question.protocol", title=name(question.protocol.title))
+        case ProtocolCheckQuestion():
+            return words("question.protocol-check", title=name(question.protocol.title))
         case JointQuestion():
             return words("question.joint", title=name(question.protocol.title))
         case CohortQuestion():
@@ -86,7 +89,8 @@ def _people(question: CohortQuestion, words: Words) -> Markup:
 
 def protocol_of(question: object) -> Protocol | None:
     """The protocol that a question is of, if it is of one."""
-    return question.protocol if isinstance(question, ProtocolQuestion | JointQuestion) else None
+    kinds = ProtocolQuestion | ProtocolCheckQuestion | JointQuestion
+    return question.protocol if isinstance(question, kinds) else None
 
 
 def variables_of(question: object) -> tuple[str, ...]:
