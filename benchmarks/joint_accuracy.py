@@ -31,14 +31,14 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 def frames(rng: np.random.Generator) -> dict[str, pl.DataFrame]:
     """Centers of 5 to 60 people; half of the runs have no effect."""
     effect = rng.choice([0.0, 0.25])
-    found = {}
+    result = {}
     for center in range(CENTERS):
         n = int(rng.integers(5, 61))
         arm = rng.choice(["a", "b"], n)
         shift = effect * (arm == "b")
         until = rng.exponential(40 * np.exp(-shift))
         censored = rng.uniform(5, 60, n)
-        found[f"c{center}"] = pl.DataFrame(
+        result[f"c{center}"] = pl.DataFrame(
             {
                 "arm": arm,
                 "crp": np.round(rng.gamma(2, 8, n) * np.exp(shift), 1).clip(0, 120),
@@ -46,44 +46,44 @@ def frames(rng: np.random.Generator) -> dict[str, pl.DataFrame]:
                 "died": (until <= censored).astype(int),
             }
         )
-    return found
+    return result
 
 
 def pooled(rows: pl.DataFrame) -> dict[str, tuple[float, float]]:
     """Each number of all rows together, with its standard error."""
     x, y = (rows.filter(pl.col("arm") == arm)["crp"].to_numpy() for arm in "ab")
     u = stats.mannwhitneyu(y, x).statistic / (len(x) * len(y))
-    found = {"P(Y>X)": (u, float(np.sqrt((len(x) + len(y) + 1) / (12 * len(x) * len(y)))))}
+    result = {"P(Y>X)": (u, float(np.sqrt((len(x) + len(y) + 1) / (12 * len(x) * len(y)))))}
     for p in QUANTILES:
         low, high = (
             np.quantile(x, np.clip(p + d * np.sqrt(p * (1 - p) / len(x)), 0, 1)) for d in (-1, 1)
         )
-        found[f"quantile {p:g}"] = float(np.quantile(x, p)), float((high - low) / 2)
+        result[f"quantile {p:g}"] = float(np.quantile(x, p)), float((high - low) / 2)
     late = rows["months"] > 48
     times = rows["months"].clip(None, 48).to_numpy()
     events = (rows["died"].to_numpy() == 1) & ~late.to_numpy()
     first = (rows["arm"] == "a").to_numpy()
     chi2 = logrank_test(times[first], times[~first], events[first], events[~first]).test_statistic
-    found["log-rank |z|"] = float(np.sqrt(chi2)), 1.0
-    return found
+    result["log-rank |z|"] = float(np.sqrt(chi2)), 1.0
+    return result
 
 
-def told(book: Book) -> dict[str, float]:
+def from_book(book: Book) -> dict[str, float]:
     """The same from a book; what it lacks is left out."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     try:
         test = book.compare("crp", by="arm", method="parallel")
         assert test.effect is not None
-        found["P(Y>X)"] = test.effect.estimate
+        result["P(Y>X)"] = test.effect.estimate
         group = book.quantiles("crp", p=QUANTILES, by="arm")
         for one in group.to_dict()["quantiles"]:
             if one["group"] == "a" and one["estimate"] is not None:
-                found[f"quantile {one['p']:g}"] = one["estimate"]
+                result[f"quantile {one['p']:g}"] = one["estimate"]
         chi2 = book.survival("months", event="died", by="arm").to_dict()["logrank"]["statistic"]
-        found["log-rank |z|"] = float(np.sqrt(chi2))
+        result["log-rank |z|"] = float(np.sqrt(chi2))
     except UnpooledError as error:
         print(f"  {str(error).splitlines()[0]}")
-    return found
+    return result
 
 
 def main(runs: int) -> None:
@@ -91,14 +91,14 @@ def main(runs: int) -> None:
     errors: dict[tuple[str, str], list[float]] = {}
     counted: dict[str, list[int]] = {"all joint": [], "small joint": [], "alone": []}
     for seed in range(runs):
-        own = frames(np.random.default_rng(seed))
-        exact = pooled(pl.concat(own.values()))
+        part = frames(np.random.default_rng(seed))
+        exact = pooled(pl.concat(part.values()))
         for name in counted:
             policy = Policy(k=K, ad_hoc="free", joint="all" if name == "all joint" else "small")
-            with Federation.local(own, policy=policy, seed=seed, joint=name != "alone") as fed:
+            with Federation.local(part, policy=policy, seed=seed, joint=name != "alone") as fed:
                 book = fed.run(PLAN)
             counted[name].append(len(book.centers) + len(book.members) - bool(book.members))
-            for what, value in told(book).items():
+            for what, value in from_book(book).items():
                 truth, error = exact[what]
                 errors.setdefault((what, name), []).append((value - truth) / error)
     print(f"{runs} runs of {CENTERS} centers of 5 to 60 people, K = {K}")

@@ -229,7 +229,7 @@ def test_a_ledger_says_which_earlier_entry_stands_against_a_refusal(
     lines = run(capsys, "ledger", "show", file).splitlines()
     refused = [line for line in lines if "could reveal something" in line]
     assert len(refused) == 1
-    stands = re.search(r"\(beside (entry \d, .+ of crp where age .+)\)", refused[0])
+    stands = re.search(r"\(together with (entry \d, .+ of crp where age .+)\)", refused[0])
     assert stands is not None
     answer = run(capsys, "ledger", "show", file, "--json").splitlines()
     entries = [json.loads(line) for line in answer]

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 VAGUE = frozenset({"told", "found", "own", "said", "known"})  # of every variable one could say so
-PLACES = ("study", "tests", "benchmarks", "examples")
+PLACES = ("src", "study", "tests", "benchmarks", "examples")
 
 
 def stored_names(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -66,16 +66,16 @@ class Selection:
             ...
         unpooled.errors.InputError: by: there is no grouping 'amr'. Hint: did you mean 'arm'?
         """
-        known = {grouping.name: grouping for grouping in protocol.groups}
+        by_name = {grouping.name: grouping for grouping in protocol.groups}
         roles = {"by": _listed("by", by), "strata": _listed("strata", strata)}
         for role, names in roles.items():
             for name in names:
-                if name not in known:
-                    raise InputError(f"{role}: {_no_grouping(name, known)}")
+                if name not in by_name:
+                    raise InputError(f"{role}: {_no_grouping(name, by_name)}")
         twice = [name for name in roles["by"] if name in roles["strata"]]
         if twice:
             raise InputError(f"by and strata must differ, got {twice[0]!r} in both")
-        condition = _condition(where, known)
+        condition = _condition(where, by_name)
         chosen = () if condition is None else _groupings_of(condition, protocol.groups)
         wanted = None if groups is None else tuple(map(_group_name, groups))
         if wanted is not None and not roles["by"]:
@@ -85,10 +85,10 @@ class Selection:
         if wanted == ():
             raise InputError("groups must name at least one group, got none")
         return cls(
-            tuple(known[name] for name in roles["by"]),
+            tuple(by_name[name] for name in roles["by"]),
             wanted,
             condition,
-            tuple(known[name] for name in roles["strata"]),
+            tuple(by_name[name] for name in roles["strata"]),
             chosen,
         )
 
@@ -126,8 +126,8 @@ def _listed(role: str, names: Names) -> tuple[str, ...]:
     return listed
 
 
-def _no_grouping(name: str, known: Iterable[str]) -> str:
-    names = list(known)
+def _no_grouping(name: str, groupings: Iterable[str]) -> str:
+    names = list(groupings)
     if not names:
         return f"the protocol has no groupings, so there is no {name!r}"
     return unknown("grouping", name, names)
@@ -140,7 +140,7 @@ def _group_name(group: object) -> str:
     return group_label(group)
 
 
-def _condition(where: Where, known: Mapping[str, Grouping]) -> conditions.Condition | None:
+def _condition(where: Where, groupings: Mapping[str, Grouping]) -> conditions.Condition | None:
     """A condition in text, or levels by grouping: {"sex": "F", "age_band": ["50 to 64"]}."""
     if where is None:
         return None
@@ -148,13 +148,13 @@ def _condition(where: Where, known: Mapping[str, Grouping]) -> conditions.Condit
         return conditions.parse(where)
     parts: list[conditions.Condition] = []
     for name, levels in where.items():
-        if name not in known:
-            raise InputError(f"where: {_no_grouping(name, known)}")
+        if name not in groupings:
+            raise InputError(f"where: {_no_grouping(name, groupings)}")
         several = levels if isinstance(levels, list | tuple | set | frozenset) else [levels]
         wanted = [group_label(level) for level in several]
-        names = (*known[name].names, *NOBODYS)
+        names = (*groupings[name].names, *NOBODYS)
         for level in wanted:
-            if known[name].names and level not in names:
+            if groupings[name].names and level not in names:
                 raise InputError(f"where: {unknown('level', level, names[:-2], f' of {name}')}")
         if not wanted:
             raise InputError(f"where: {name} must have at least one level, got none")
@@ -174,18 +174,18 @@ def _groupings_of(
     condition: conditions.Condition, groupings: Sequence[Grouping]
 ) -> tuple[Grouping, ...]:
     """The groupings that a condition names, by their name or their column."""
-    found = []
+    chosen = []
     for name in conditions.columns(condition):
         named = [grouping for grouping in groupings if name == grouping.name]
         of_column = [grouping for grouping in groupings if name == grouping.column]
         if not named and not of_column:
-            known = dict.fromkeys(n for g in groupings for n in (g.name, g.column))
+            every_name = dict.fromkeys(n for g in groupings for n in (g.name, g.column))
             raise InputError(
-                f"where: {_no_grouping(name, known)}. A book answers conditions over groupings; "
-                "others can be asked of the centers"
+                f"where: {_no_grouping(name, every_name)}. A book answers conditions over "
+                "groupings; others can be asked of the centers"
             )
-        found += (named or of_column)[:1]
-    return tuple(dict.fromkeys(found))
+        chosen += (named or of_column)[:1]
+    return tuple(dict.fromkeys(chosen))
 
 
 # --- what a condition says of a level -----------------------------------------------------------
@@ -220,11 +220,11 @@ def holds(
             return levels[_named(column.name, groupings).name] == MISSING_LEVEL
         case conditions.In(column, values):
             grouping = _named(column.name, groupings)
-            own = [
+            allowed = [
                 _compare(conditions.Comparison(column, "==", value), grouping, levels)
                 for value in values
             ]
-            return True if True in own else None if None in own else False
+            return True if True in allowed else None if None in allowed else False
         case conditions.Comparison(column, _, conditions.Literal()):
             return _compare(condition, _named(column.name, groupings), levels)
         case _:
@@ -250,19 +250,19 @@ def _compare(
         return _band(part, grouping, level, float(value))
     name = str(value).lower() if isinstance(value, bool) else group_label(value)
     if part.operator in ("==", "!="):
-        known = (*grouping.names, OTHER)
-        if grouping.names and name not in known:
+        named_levels = (*grouping.names, OTHER)
+        if grouping.names and name not in named_levels:
             raise InputError(f"where: {unknown('level', name, grouping.names)}")
         return (level == name) == (part.operator == "==")
     try:
-        own = float(level)
+        one = float(level)
         limit = float(value)
     except ValueError:
         raise InputError(
             f"where: {part} compares levels of {grouping.name} that are no numbers. "
             f"Hint: {grouping.name} in (...)"
         ) from None
-    return _RELATIONS[part.operator](own, limit)
+    return _RELATIONS[part.operator](one, limit)
 
 
 _RELATIONS: dict[str, Callable[[float, float], bool]] = {
@@ -308,13 +308,13 @@ class Meaning:
 
     def notes(self, selection: Selection) -> list[Merged | Ungrouped]:
         """What a result says of it."""
-        found: list[Merged | Ungrouped] = [
+        notes: list[Merged | Ungrouped] = [
             Merged(self.center, people, groupings) for groupings, people in self.merged.items()
         ]
         if self.ungrouped and selection.groups is None:
             names = tuple(grouping.name for grouping in selection.by)
-            found.append(Ungrouped(self.center, self.ungrouped, names))
-        return found
+            notes.append(Ungrouped(self.center, self.ungrouped, names))
+        return notes
 
 
 def levels_by_grouping(label: str, groupings: Sequence[Grouping]) -> dict[str, tuple[str, ...]]:
@@ -322,7 +322,7 @@ def levels_by_grouping(label: str, groupings: Sequence[Grouping]) -> dict[str, t
     levels = block_levels(label)
     if len(levels) != len(groupings) or not all(levels):
         raise MessageError(f"this is no block of these groupings: {label!r}")
-    return {grouping.name: own for grouping, own in zip(groupings, levels, strict=True)}
+    return {grouping.name: level for grouping, level in zip(groupings, levels, strict=True)}
 
 
 def meaning(
@@ -332,23 +332,23 @@ def meaning(
     people: Mapping[str, int],
 ) -> Meaning:
     """To which group and stratum each block of a center belongs, and who is left out."""
-    found = Meaning(center)
+    meant = Meaning(center)
     for label, n in people.items():
         levels = levels_by_grouping(label, groupings)
-        group = _group_of(selection, levels, n, found)
+        group = _group_of(selection, levels, n, meant)
         if group is None:
             continue
         several = tuple(g.name for g in selection.strata if len(levels[g.name]) > 1)
         if several:  # within a coarser stratum people would differ in more than their group
-            found.merged[several] = found.merged.get(several, 0) + n
+            meant.merged[several] = meant.merged.get(several, 0) + n
             continue
         stratum = _APART.join(levels[grouping.name][0] for grouping in selection.strata)
-        found.places[label] = group, stratum if selection.strata else None
-    return found
+        meant.places[label] = group, stratum if selection.strata else None
+    return meant
 
 
 def _group_of(
-    selection: Selection, levels: Mapping[str, tuple[str, ...]], people: int, found: Meaning
+    selection: Selection, levels: Mapping[str, tuple[str, ...]], people: int, meant: Meaning
 ) -> str | None:
     """The one group that all people of a block belong to; None where they belong to none."""
     names = selection.needed
@@ -357,19 +357,19 @@ def _group_of(
     for combination in product(*(levels[name] for name in names)):
         of = dict(zip(names, combination, strict=True))
         inside = selection.condition is None or holds(selection.condition, of, selection.chosen)
-        own = tuple(of[grouping.name] for grouping in selection.by)
-        nobodys |= bool(inside) and any(level in NOBODYS for level in own)
-        groups[_wanted(selection, own) if inside else None] = own
+        part = tuple(of[grouping.name] for grouping in selection.by)
+        nobodys |= bool(inside) and any(level in NOBODYS for level in part)
+        groups[_wanted(selection, part) if inside else None] = part
     if groups.keys() == {None}:
-        found.ungrouped += people if nobodys else 0
+        meant.ungrouped += people if nobodys else 0
         return None
     if len(groups) > 1:
         several = tuple(name for name in names if len(levels[name]) > 1)
-        found.merged[several] = found.merged.get(several, 0) + people
+        meant.merged[several] = meant.merged.get(several, 0) + people
         return None
-    ((group, own),) = groups.items()
+    ((group, part),) = groups.items()
     assert group is not None
-    found.groups[group] = own
+    meant.groups[group] = part
     return group
 
 
@@ -423,6 +423,6 @@ def as_levels(selection: Selection) -> dict[str, tuple[str, ...]] | None:
         for i, name in enumerate(names)
     }
     whole = 1
-    for own in levels.values():
-        whole *= len(own)
+    for named in levels.values():
+        whole *= len(named)
     return levels if len(inside) == whole else None

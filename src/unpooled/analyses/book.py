@@ -162,7 +162,7 @@ class Told:
 class Chapter:
     """What all centers said of one variable, for one analysis."""
 
-    told: list[Told]
+    parts: list[Told]
     refusals: list[tuple[str, Refusal]]
     selection: Selection
     groups: tuple[str, ...] = ()
@@ -170,18 +170,18 @@ class Chapter:
 
     def __post_init__(self) -> None:
         there: dict[str, tuple[str, ...]] = {}
-        for one in self.told:
+        for one in self.parts:
             there |= one.meaning.groups
         self.groups = groups_in_order(self.selection, there)
         lacking = [group for group in self.groups if group not in there]
         if there and lacking:
             shown = ", ".join(map(repr, lacking))
-            known = groups_in_order(replace(self.selection, groups=None), there)
+            in_order_there = groups_in_order(replace(self.selection, groups=None), there)
             raise InputError(
                 f"groups: no center tells {shown} of {self.selection.by_name!r} by itself. "
-                f"There are: {', '.join(known)}"
+                f"There are: {', '.join(in_order_there)}"
             )
-        if not there and self.selection.groups and self.told:
+        if not there and self.selection.groups and self.parts:
             names = self.selection.by[0].names if len(self.selection.by) == 1 else ()
             unknown_groups = [g for g in self.groups if names and g not in (*names, *NOBODYS)]
             if unknown_groups:
@@ -190,10 +190,10 @@ class Chapter:
                     f"groups: no center tells {shown} of {self.selection.by_name!r} by itself. "
                     f"There are: {', '.join(names)}"
                 )
-        if not there and not any(one.meaning.lost for one in self.told):
+        if not there and not any(one.meaning.lost for one in self.parts):
             if self.refusals:
                 refuse(self.refusals)
-            ungrouped = sum(one.meaning.ungrouped for one in self.told)
+            ungrouped = sum(one.meaning.ungrouped for one in self.parts)
             if ungrouped:
                 levels = "; ".join(f"{g.name}: {', '.join(g.names)}" for g in self.selection.by)
                 raise InputError(
@@ -203,7 +203,7 @@ class Chapter:
             raise InputError("the book has nobody whom this describes. Hint: look at by and where")
         if not there:
             lost = "; ".join(
-                note.note for one in self.told for note in one.meaning.notes(self.selection)
+                note.note for one in self.parts for note in one.meaning.notes(self.selection)
             )
             raise InputError(f"the book has nobody by themselves: {lost}")
 
@@ -333,10 +333,10 @@ class Book:
         lines = [f"Book of {self.protocol.title!r}: {len(self._pages)} centers"]
         for page in self._pages.values():
             parts = list(page.parts())
-            told = sum(answer.aggregate is not None for _, answer in parts)
+            answered = sum(answer.aggregate is not None for _, answer in parts)
             people = self._people(page)
             shown = "" if people is None else f", {people:,} people"
-            lines.append(f"  {page.center}: {told} of {len(parts)} parts{shown}, K = {page.k}")
+            lines.append(f"  {page.center}: {answered} of {len(parts)} parts{shown}, K = {page.k}")
         if self.members:
             lines.append(f"  in the joint center: {', '.join(self.members)}")
         lines += [f"  {center}: not in the book" for center in self.missing]
@@ -436,8 +436,8 @@ class Book:
                 f"{variable!r} is the time of an outcome, which has a status. "
                 f"Hint: book.survival({variable!r}, ...)"
             )
-        known = [*self.protocol.variables, *(g.name for g in self.protocol.groups), *times]
-        raise InputError(f"the protocol has {unknown('variable', variable, known)[9:]}")
+        names = [*self.protocol.variables, *(g.name for g in self.protocol.groups), *times]
+        raise InputError(f"the protocol has {unknown('variable', variable, names)[9:]}")
 
     def _chapter(
         self,
@@ -448,7 +448,7 @@ class Book:
         selection: Selection,
     ) -> Chapter:
         """Of each center the blocks that leave out the fewest people of an analysis."""
-        told: list[Told] = []
+        parts: list[Told] = []
         refusals: list[tuple[str, Refusal]] = []
         asked = False
         for page in self._pages.values():
@@ -474,11 +474,11 @@ class Book:
                     best = Told(page.center, page.k, groupings, answer.aggregate, meant)
                     refused = [(page.center, _in_words(r)) for r in answer.refusals]
             if best is not None:
-                told.append(best)
+                parts.append(best)
             refusals += refused
         if not asked:
             self._not_crossed(selection)
-        return Chapter(told, refusals, selection)
+        return Chapter(parts, refusals, selection)
 
     def _not_crossed(self, selection: Selection) -> None:
         """Raise: no family of blocks has all of these groupings."""
@@ -498,7 +498,9 @@ class Book:
             MomentsQuestion,
             Moments,
             lambda question: question.variable == variable,
-            lambda said: {own.group: own.n + (own.missing or 0) for own in said.moments},
+            lambda answer: {
+                group.group: group.n + (group.missing or 0) for group in answer.moments
+            },
             selection,
         )
 
@@ -507,8 +509,8 @@ class Book:
         chapter = self._tables_of(variable, selection)
         groups: dict[str, dict[str, list[LatticeTable]]] = {}
         strata: dict[str, dict[str, list[str | None]]] = {}
-        shelves = [self._shelf(variable, one.groupings) for one in chapter.told]
-        for one, shelf in zip(chapter.told, shelves, strict=True):
+        shelves = [self._shelf(variable, one.groupings) for one in chapter.parts]
+        for one, shelf in zip(chapter.parts, shelves, strict=True):
             for block, (group, stratum) in one.meaning.places.items():
                 table = shelf.tables.get((one.center, block))
                 if table is not None:
@@ -535,10 +537,10 @@ class Book:
             LatticeQuestion,
             LatticeTables,
             lambda question: question.variable == variable,
-            lambda said: {own.group: sum(own.table.counts) for own in said.groups},
+            lambda answer: {group.group: sum(group.table.counts) for group in answer.groups},
             selection,
         )
-        for one in chapter.told:
+        for one in chapter.parts:
             shelf = self._shelf(variable, one.groupings)
             few = sum(
                 people
@@ -593,7 +595,7 @@ class Book:
     def _record(self, chapters: Sequence[Chapter]) -> Record:
         notes: dict[Note, None] = {}
         for chapter in chapters:
-            for one in chapter.told:
+            for one in chapter.parts:
                 notes |= dict.fromkeys(one.meaning.notes(chapter.selection))
             notes |= dict.fromkeys(chapter.notes)
         return Record(
@@ -640,37 +642,43 @@ class Book:
     def _described(self, variable: str, selection: Selection) -> DescribeResult:
         self._check_number(variable)
         chapter = self._moments(variable, selection)
-        said = [
-            (one.center, one.meaning.places[own.group][0], self._with_moments(variable, one, own))
-            for one in chapter.told
-            for own in one.aggregate.moments
-            if own.group in one.meaning.places
+        moments = [
+            (
+                one.center,
+                one.meaning.places[group.group][0],
+                self._with_moments(variable, one, group),
+            )
+            for one in chapter.parts
+            for group in one.aggregate.moments
+            if group.group in one.meaning.places
         ]
         estimated = {
             one.center: sum(
-                own.n
-                for own in one.aggregate.moments
-                if own.group in one.meaning.places and own.sd is None
+                group.n
+                for group in one.aggregate.moments
+                if group.group in one.meaning.places and group.sd is None
             )
-            for one in chapter.told
+            for one in chapter.parts
         }
         chapter.notes += [Estimated(center, n) for center, n in estimated.items() if n]
         refusals = center_refusals(chapter.refusals)
         request = chapter.request(variable)
-        found = combine_description(request, chapter.groups, said, refusals, rounds=0)
-        return replace(found, record=self._record([chapter]))
+        described = combine_description(request, chapter.groups, moments, refusals, rounds=0)
+        return replace(described, record=self._record([chapter]))
 
-    def _with_moments(self, variable: str, one: Told, own: GroupMoments) -> GroupMoments:
+    def _with_moments(self, variable: str, one: Told, group_moments: GroupMoments) -> GroupMoments:
         """A block whose mean or SD was withheld, with that of its people as cells place them."""
-        if own.sd is not None:
-            return own
-        placed = self._shelf(variable, one.groupings).placed.get((one.center, own.group))
+        if group_moments.sd is not None:
+            return group_moments
+        placed = self._shelf(variable, one.groupings).placed.get((one.center, group_moments.group))
         if placed is None:
-            return own
+            return group_moments
         mean = float(placed.weights @ placed.values / placed.weights.sum())
         square = float(placed.weights @ (placed.values - mean) ** 2)
         sd = sqrt(square / max(placed.people - 1, 1))
-        return msgspec.structs.replace(own, mean=mean if own.mean is None else own.mean, sd=sd)
+        return msgspec.structs.replace(
+            group_moments, mean=mean if group_moments.mean is None else group_moments.mean, sd=sd
+        )
 
     def table(
         self,
@@ -686,8 +694,8 @@ class Book:
         The parameters are those of `describe`.
         """
         chapter, tables = self._lattices(variable, self._select(by, groups, where))
-        found = combine_distribution(chapter.request(variable), tables, max_bins=max_bins)
-        return replace(found, record=self._record([chapter]))
+        result = combine_distribution(chapter.request(variable), tables, max_bins=max_bins)
+        return replace(result, record=self._record([chapter]))
 
     def quantiles(
         self,
@@ -714,8 +722,8 @@ class Book:
         def run(name: str) -> QuantileSummary:
             chapter, tables = self._lattices(name, selection)
             request = chapter.request(name)
-            found = [combine_quantiles(request, tables, wanted, method) for method in methods]
-            return QuantileSummary(tuple(found)).recorded(self._record([chapter]))
+            results = [combine_quantiles(request, tables, wanted, method) for method in methods]
+            return QuantileSummary(tuple(results)).recorded(self._record([chapter]))
 
         if isinstance(variable, list | tuple):
             return ManyQuantiles(each(variable, run))
@@ -783,8 +791,8 @@ class Book:
 
         def run(name: str) -> CompareResult:
             chapter, tables = self._lattices(name, selection)
-            found = self._compared(chapter, tables, name, ordered, alternative, methods)
-            return found.recorded(self._record([chapter]))
+            compared = self._compared(chapter, tables, name, ordered, alternative, methods)
+            return compared.recorded(self._record([chapter]))
 
         if isinstance(variable, list | tuple):
             return ManyComparisons(each(variable, run))
@@ -824,13 +832,13 @@ class Book:
     def _people_by_unit(self, variable: str, chapter: Chapter) -> dict[Unit, list[Placed | None]]:
         """The pseudo-people of each group, within each center and stratum of it."""
         parts: dict[Unit, list[list[Placed]]] = {}
-        for one in chapter.told:
+        for one in chapter.parts:
             placed = self._shelf(variable, one.groupings).placed
             for block, (group, stratum) in one.meaning.places.items():
-                own = placed.get((one.center, block))
-                if own is not None and group in chapter.groups:
+                people_here = placed.get((one.center, block))
+                if people_here is not None and group in chapter.groups:
                     unit = parts.setdefault(Unit(one.center, stratum), [[] for _ in chapter.groups])
-                    unit[chapter.groups.index(group)].append(own)
+                    unit[chapter.groups.index(group)].append(people_here)
         return {
             unit: [_together(some) if some else None for some in groups]
             for unit, groups in parts.items()
@@ -858,11 +866,11 @@ class Book:
         if event is not None:
             outcomes = [outcome for outcome in outcomes if outcome.event == event]
         if not outcomes:
-            known = [f"{o.time} with event={o.event!r}" for o in self.protocol.survival]
+            truth = [f"{o.time} with event={o.event!r}" for o in self.protocol.survival]
             raise InputError(
                 f"the protocol has no outcome {time!r}"
                 + (f" with event={event!r}" if event else "")
-                + f". There are: {', '.join(known) or 'none'}"
+                + f". There are: {', '.join(truth) or 'none'}"
             )
         outcome = outcomes[0]
         listed = _names(covariates)
@@ -871,9 +879,9 @@ class Book:
             SurvivalQuestion,
             SurvivalTables,
             lambda q: q.variable == time and q.event == outcome.event,
-            lambda said: {
-                own.group: sum(sum(table.counts) for _, table in own.tables())
-                for own in said.groups
+            lambda answer: {
+                arm.group: sum(sum(table.counts) for _, table in arm.tables())
+                for arm in answer.groups
             },
             selection,
         )
@@ -890,7 +898,7 @@ class Book:
             strata=_names(strata),
             covariates=listed,
         )
-        families = dict.fromkeys(one.groupings for one in chapter.told)
+        families = dict.fromkeys(one.groupings for one in chapter.parts)
         groupings = next(iter(families))
         question = SurvivalQuestion(
             variable=time,
@@ -901,7 +909,7 @@ class Book:
         )
         answers = [
             BlockAnswer(one.center, one.k, one.aggregate)
-            for one in chapter.told
+            for one in chapter.parts
             if one.groupings == groupings
         ]
         declared = self.codebook.get(time, Variable())
@@ -928,14 +936,14 @@ class Book:
         """
         selection = self._select(by, groups, where, strata)
         chapter, tables, rises = self._levels(variable, selection)
-        found = combine_crosstab(
+        result = combine_crosstab(
             chapter.request(variable),
             tables,
             chapter.refusals,
             rises if ordered is None else ordered,
             tuple(grouping.name for grouping in selection.strata),
         )
-        return replace(found, record=self._record([chapter]))
+        return replace(result, record=self._record([chapter]))
 
     def table1(
         self,
@@ -959,9 +967,9 @@ class Book:
         """
         selection = self._select(by, groups, where)
         if variables is None:
-            own = [grouping.name for grouping in self.protocol.groups]
+            groupings = [grouping.name for grouping in self.protocol.groups]
             taken = {grouping.column for grouping in selection.by}
-            names = dict.fromkeys((*self.protocol.variables, *own))
+            names = dict.fromkeys((*self.protocol.variables, *groupings))
             variables = [
                 name for name in names if name not in taken and name not in selection.needed
             ]
@@ -975,8 +983,8 @@ class Book:
         grouping = self._grouping(variable)
         if self._is_category(variable) or (grouping is not None and not declared.kind):
             chapter, tables, rises = self._levels(variable, selection)
-            found = combine_crosstab(chapter.request(variable), tables, chapter.refusals, rises)
-            return category_row(shown, replace(found, record=self._record([chapter])))
+            crosstab = combine_crosstab(chapter.request(variable), tables, chapter.refusals, rises)
+            return category_row(shown, replace(crosstab, record=self._record([chapter])))
         chapter = self._tables_of(variable, selection)
         units = self._people_by_unit(variable, chapter)
         described = self._described(variable, selection)
@@ -988,7 +996,9 @@ class Book:
 
         def quartiles(group: str | None) -> Quartiles:
             places = range(len(chapter.groups)) if group is None else [chapter.groups.index(group)]
-            parts = [own for unit in units.values() for i in places if (own := unit[i]) is not None]
+            parts = [
+                placed for unit in units.values() for i in places if (placed := unit[i]) is not None
+            ]
             return _quartiles(_together(parts)) if parts else (None, None, None)
 
         return number_row(shown, described, quartiles, compared)
@@ -1013,12 +1023,12 @@ class Book:
                 for unit, (x, y) in people.items()
                 if x is not None and y is not None
             }
-            told = Comparing(pairs, list(refusals), pooled, rounds=0, strata=names)
-            return combine_comparison(request, alternative, methods, told)
+            parts = Comparing(pairs, list(refusals), pooled, rounds=0, strata=names)
+            return combine_comparison(request, alternative, methods, parts)
         units = {
-            unit: UnitRanks(placed_group_ranks(own), _pairs(chapter.groups, own))
-            for unit, own in people.items()
-            if sum(one is not None for one in own) > 1
+            unit: UnitRanks(placed_group_ranks(pair), _pairs(chapter.groups, pair))
+            for unit, pair in people.items()
+            if sum(one is not None for one in pair) > 1
         }
         tests = GroupTests(ordered, alternative)
         return combine_groups(request, tests, methods, units, None, list(refusals), 0, names)
@@ -1040,17 +1050,17 @@ class Book:
             CategoryQuestion,
             Categories,
             lambda question: question.variable == variable,
-            lambda said: {own.group: own.n + (own.missing or 0) for own in said.groups},
+            lambda answer: {part.group: part.n + (part.missing or 0) for part in answer.groups},
             selection,
         )
-        told = [
-            LevelCells(Unit(one.center, stratum), group, own.cells, own.missing)
-            for one in chapter.told
-            for own in one.aggregate.groups
-            if own.group in one.meaning.places
-            for group, stratum in [one.meaning.places[own.group]]
+        cells = [
+            LevelCells(Unit(one.center, stratum), group, part.cells, part.missing)
+            for one in chapter.parts
+            for part in one.aggregate.groups
+            if part.group in one.meaning.places
+            for group, stratum in [one.meaning.places[part.group]]
         ]
-        return chapter, LevelTables.of(told, chapter.groups, declared.levels), declared.ordered
+        return chapter, LevelTables.of(cells, chapter.groups, declared.levels), declared.ordered
 
     def _levels_of_grouping(
         self, grouping: Grouping, selection: Selection
@@ -1063,11 +1073,11 @@ class Book:
             SizesQuestion,
             Sizes,
             lambda question: True,
-            lambda said: {size.group: size.n for size in said.sizes},
+            lambda answer: {size.group: size.n for size in answer.sizes},
             crossed,
         )
-        told = []
-        for one in chapter.told:
+        cells = []
+        for one in chapter.parts:
             strata = meaning(
                 one.center,
                 selection,
@@ -1079,8 +1089,12 @@ class Book:
                     group, stratum = strata[size.group]
                     levels = levels_by_grouping(size.group, one.groupings)[grouping.name]
                     cell = LevelCount(levels=levels, count=size.n)
-                    told.append(LevelCells(Unit(one.center, stratum), group, (cell,), None))
-        return chapter, LevelTables.of(told, chapter.groups, grouping.names or None), grouping.rises
+                    cells.append(LevelCells(Unit(one.center, stratum), group, (cell,), None))
+        return (
+            chapter,
+            LevelTables.of(cells, chapter.groups, grouping.names or None),
+            grouping.rises,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -1132,10 +1146,10 @@ class Shelf:
             if nodes is None:
                 del tables[center, block]
                 continue
-            found = completed(tables[center, block], people, *nodes, lattices[center])
-            tables[center, block] = found.table
-            done.setdefault(center, {})[block] = found.table.people
-            tilted[center, block] = found
+            completion = completed(tables[center, block], people, *nodes, lattices[center])
+            tables[center, block] = completion.table
+            done.setdefault(center, {})[block] = completion.table.people
+            tilted[center, block] = completion
         tables = {
             (center, block): _on_values(table, answers[center])
             for (center, block), table in tables.items()
@@ -1143,12 +1157,15 @@ class Shelf:
         lattice = common_lattice(list(answers.values()), declared, list(tables.values()))
         placed: dict[tuple[str, str], Placed] = {}
         if tables:
-            for own in _by_first_grouping(tables).values():
-                whole = place(list(own.values()), lattice)
-                placed |= dict(zip(own, whole.by_center(len(own)), strict=True))
-            placed |= {key: found.placed for key, found in tilted.items()}
+            for part in _by_first_grouping(tables).values():
+                whole = place(list(part.values()), lattice)
+                placed |= dict(zip(part, whole.by_center(len(part)), strict=True))
+            placed |= {key: completion.placed for key, completion in tilted.items()}
             if lattice.resolution is not None:
-                placed = {key: own.on_grid(lattice.resolution) for key, own in placed.items()}
+                placed = {
+                    key: people_there.on_grid(lattice.resolution)
+                    for key, people_there in placed.items()
+                }
         return cls(lattice, tables, placed, done)
 
 
@@ -1175,9 +1192,9 @@ def _few_values(chapter: Chapter, shelves: Sequence[Shelf], group: str) -> tuple
     outer = [
         (table.counts[end], np.isnan(table.means[end]))
         for end in (0, -1)
-        for one, shelf in zip(chapter.told, shelves, strict=True)
-        for block, (own, _) in one.meaning.places.items()
-        if own == group and (table := shelf.tables.get((one.center, block))) is not None
+        for one, shelf in zip(chapter.parts, shelves, strict=True)
+        for block, (label, _) in one.meaning.places.items()
+        if label == group and (table := shelf.tables.get((one.center, block))) is not None
     ]
     half = len(outer) // 2
 
@@ -1218,9 +1235,9 @@ def _within(table: LatticeTable, limits: tuple[float, float], lattice: Lattice) 
     closed = np.isfinite(np.concatenate(([low], edges, [high])))
     raw = ~np.isnan(scale.unit) & closed[:-1] & closed[1:]
     ends = np.concatenate(([low], edges, [high]))
-    own = scale.back(table.means)
-    means = np.where(raw, np.clip(own, ends[:-1], ends[1:]), table.means)
-    sds = np.where(raw & (table.sds > 0), table.sds / scale.slope(own), table.sds)
+    at_mean = scale.back(table.means)
+    means = np.where(raw, np.clip(at_mean, ends[:-1], ends[1:]), table.means)
+    sds = np.where(raw & (table.sds > 0), table.sds / scale.slope(at_mean), table.sds)
     sds = np.where(raw & (sds >= (ends[1:] - ends[:-1]) / 2), np.nan, sds)
     return replace(
         table,
@@ -1237,24 +1254,24 @@ def _read_all(
     """Every block's table, and each center's lattice."""
     tables: dict[tuple[str, str], LatticeTable] = {}
     lattices: dict[str, Lattice] = {}
-    for center, said in answers.items():
+    for center, answer in answers.items():
         with suppress(ValueError):
-            lattice = public_lattice(said.scale, said.resolution, said.lower, said.upper)
-            own = {group.group: read_table(group.table, lattice) for group in said.groups}
-            tables |= {(center, block): table for block, table in own.items()}
+            lattice = public_lattice(answer.scale, answer.resolution, answer.lower, answer.upper)
+            by_block = {group.group: read_table(group.table, lattice) for group in answer.groups}
+            tables |= {(center, block): table for block, table in by_block.items()}
             lattices[center] = lattice
     return tables, lattices
 
 
-def _on_values(table: LatticeTable, said: LatticeTables) -> LatticeTable:
-    return table if said.resolution is None else table.between_values(said.resolution)
+def _on_values(table: LatticeTable, answer: LatticeTables) -> LatticeTable:
+    return table if answer.resolution is None else table.between_values(answer.resolution)
 
 
-def _mean_sd(said: Moments | None, block: str) -> MeanSD | None:
+def _mean_sd(moments: Moments | None, block: str) -> MeanSD | None:
     """Mean and SD of a block, where both are told."""
-    for own in () if said is None else said.moments:
-        if own.group == block and own.mean is not None and own.sd is not None:
-            return MeanSD(own.n, own.mean, own.sd)
+    for group in () if moments is None else moments.moments:
+        if group.group == block and group.mean is not None and group.sd is not None:
+            return MeanSD(group.n, group.mean, group.sd)
     return None
 
 
@@ -1317,10 +1334,10 @@ def _quartiles(people: Placed) -> Quartiles:
     at = np.array([0.25, 0.5, 0.75]) * people.weights.sum()
     if people.shared.all():
         ends = np.cumsum(people.weights)
-        found = people.values[np.minimum(np.searchsorted(ends, at), len(ends) - 1)]
+        values = people.values[np.minimum(np.searchsorted(ends, at), len(ends) - 1)]
     else:
-        found = np.interp(at, reached, people.values)
-    q1, median, q3 = found.tolist()
+        values = np.interp(at, reached, people.values)
+    q1, median, q3 = values.tolist()
     return q1, median, q3
 
 
@@ -1338,8 +1355,8 @@ def _together(parts: Sequence[Placed]) -> Placed:
 def _pairs(
     groups: Sequence[str], people: Sequence[Placed | None]
 ) -> dict[tuple[str, str], RankStatistics]:
-    found = {}
+    ranks = {}
     for (x, of_x), (y, of_y) in combinations(zip(groups, people, strict=True), 2):
         if of_x is not None and of_y is not None:
-            found[x, y] = placed_ranks(of_x, of_y)
-    return found
+            ranks[x, y] = placed_ranks(of_x, of_y)
+    return ranks

@@ -65,22 +65,22 @@ class LevelTables:
 
     levels: tuple[str, ...]
     groups: tuple[str, ...]
-    told: tuple[LevelCells, ...]
+    cells: tuple[LevelCells, ...]
     tables: tuple[PartialTable, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        tables = tuple(_partial(self.levels, self.groups, part) for part in self.told)
+        tables = tuple(_partial(self.levels, self.groups, part) for part in self.cells)
         object.__setattr__(self, "tables", tables)
 
     @classmethod
     def of(
         cls,
-        told: Iterable[LevelCells],
+        cells: Iterable[LevelCells],
         groups: Sequence[str],
         declared: Sequence[str] | None,
     ) -> "LevelTables":
         """The levels are those declared, or all that somebody named; and others, if any."""
-        parts = tuple(told)
+        parts = tuple(cells)
         named = {level for part in parts for cell in part.cells for level in cell.levels}
         levels = list(declared) if declared is not None else in_order(named - {OTHER})
         others = any(
@@ -95,24 +95,24 @@ class LevelTables:
     @property
     def units(self) -> tuple[Unit, ...]:
         """Within which groups are compared: centers, and strata there."""
-        return tuple(dict.fromkeys(part.unit for part in self.told))
+        return tuple(dict.fromkeys(part.unit for part in self.cells))
 
     def by_unit(self, coarse: CoarseTable) -> FloatArray:
         """Counts of a coarse table: units × groups × levels."""
         place = {unit: number for number, unit in enumerate(self.units)}
-        found = np.zeros((len(place), *coarse.counts.shape[1:]))
-        for part, counts in zip(self.told, coarse.counts, strict=True):
-            found[place[part.unit]] += counts
-        return found
+        counts_of = np.zeros((len(place), *coarse.counts.shape[1:]))
+        for part, counts in zip(self.cells, coarse.counts, strict=True):
+            counts_of[place[part.unit]] += counts
+        return counts_of
 
     def missing(self) -> tuple[tuple[str, int | None], ...]:
         """How many of each group have no level; None where fewer than K somewhere do not."""
-        found: dict[str, int | None] = {}
-        for part in self.told:
-            before = found.get(part.group, 0)
-            known = before is not None and part.missing is not None
-            found[part.group] = (before or 0) + (part.missing or 0) if known else None
-        return tuple((group, found.get(group, 0)) for group in self.groups)
+        missing: dict[str, int | None] = {}
+        for part in self.cells:
+            before = missing.get(part.group, 0)
+            counted = before is not None and part.missing is not None
+            missing[part.group] = (before or 0) + (part.missing or 0) if counted else None
+        return tuple((group, missing.get(group, 0)) for group in self.groups)
 
 
 def _partial(levels: tuple[str, ...], groups: tuple[str, ...], part: LevelCells) -> PartialTable:
@@ -144,35 +144,35 @@ def run_crosstab(
         raise InputError(f"levels must differ, got {', '.join(declared)}")
     question = CategoryQuestion(**request.fields, levels=declared, ordered=ordered)
     round_ = conversation.ask(question, Categories)
-    told = [
+    cells = [
         level_cells(Unit(center), group.group, group)
-        for center, said in round_.aggregates.items()
-        for group in said.groups
+        for center, aggregate in round_.aggregates.items()
+        for group in aggregate.groups
     ]
-    found = in_order({part.group for part in told})
-    check_answered(conversation, request, round_, found)
-    groups = request.groups or tuple(found)
-    tables = LevelTables.of(told, groups, declared)
+    result = in_order({part.group for part in cells})
+    check_answered(conversation, request, round_, result)
+    groups = request.groups or tuple(result)
+    tables = LevelTables.of(cells, groups, declared)
     return combine_crosstab(request, tables, round_.refusals, ordered, rounds=conversation.rounds)
 
 
-def level_cells(unit: Unit, group: str, said: GroupLevels) -> LevelCells:
+def level_cells(unit: Unit, group: str, levels: GroupLevels) -> LevelCells:
     """What a center said of some people, as part of a group of the analysis."""
-    return LevelCells(unit, group, said.cells, said.missing)
+    return LevelCells(unit, group, levels.cells, levels.missing)
 
 
 def combine_crosstab(
     request: Request,
-    told: LevelTables,
+    tables: LevelTables,
     refusals: Iterable[tuple[str, Refusal]],
     ordered: bool = False,
     strata: tuple[str, ...] = (),
     rounds: int = 0,
 ) -> CrosstabResult:
     """Counts with bounds, and every test of what is known exactly."""
-    if not told.told:
+    if not tables.cells:
         refuse(refusals)
-    counted, left_out = _counted(told)
+    counted, left_out = _counted(tables)
     coarse = coarse_table(counted.tables)
     total, units = coarse.total, counted.by_unit(coarse)
     several = min(np.count_nonzero(total.sum(axis=1)), np.count_nonzero(total.sum(axis=0))) > 1
@@ -184,8 +184,8 @@ def combine_crosstab(
         by=request.by or "",
         where=request.where,
         ordered=ordered,
-        groups=told.groups,
-        bounds=count_bounds(told.tables),
+        groups=tables.groups,
+        bounds=count_bounds(tables.tables),
         joined=coarse.joined,
         chi2=chi2_test(total) if several else None,
         exact=_exact(total, expected),
@@ -194,17 +194,17 @@ def combine_crosstab(
         cramers_v=cramers_v(total),
         two_by_two=_two_by_two(counted, coarse, units),
         expected=expected,
-        missing=told.missing(),
-        centers=_centers(told),
+        missing=tables.missing(),
+        centers=_centers(tables),
         refusals=center_refusals(refusals),
         rounds=rounds,
         strata=strata,
         left_out=left_out,
-        estimated=estimated_counts(told.tables).counts,
+        estimated=estimated_counts(tables.tables).counts,
     )
 
 
-def _counted(told: LevelTables) -> tuple[LevelTables, tuple[tuple[str, int], ...]]:
+def _counted(level_tables: LevelTables) -> tuple[LevelTables, tuple[tuple[str, int], ...]]:
     """Whom tests are of, and who is left out since their levels are merged.
 
     Units join in the order of how many levels they tell apart. The more there are the more people,
@@ -212,11 +212,11 @@ def _counted(told: LevelTables) -> tuple[LevelTables, tuple[tuple[str, int], ...
     """
     tables: dict[Unit, list[PartialTable]] = {}
     people: dict[Unit, int] = {}
-    for part, table in zip(told.told, told.tables, strict=True):
+    for part, table in zip(level_tables.cells, level_tables.tables, strict=True):
         tables.setdefault(part.unit, []).append(table)
-        own = sum(cell.count for cells in table.groups for cell in cells)
-        people[part.unit] = people.get(part.unit, 0) + own
-    apart = {unit: len(coarse_table(own).parts) for unit, own in tables.items()}
+        here = sum(cell.count for cells in table.groups for cell in cells)
+        people[part.unit] = people.get(part.unit, 0) + here
+    apart = {unit: len(coarse_table(here).parts) for unit, here in tables.items()}
     order = sorted(tables, key=lambda unit: -apart[unit])
     best, most, taken = 0.0, len(order), list[PartialTable]()
     everybody = sum(people.values())
@@ -229,16 +229,16 @@ def _counted(told: LevelTables) -> tuple[LevelTables, tuple[tuple[str, int], ...
             if score >= best:
                 best, most = score, number
     if most == len(order):
-        return told, ()
+        return level_tables, ()
     out = set(order[most:])
-    kept = tuple(part for part in told.told if part.unit not in out)
+    kept = tuple(part for part in level_tables.cells if part.unit not in out)
     by_center: dict[str, int] = {}
     for unit in tables:
         if unit in out:
             by_center[unit.center] = by_center.get(unit.center, 0) + people[unit]
     others = any(cell.count for part in kept for cell in part.cells if OTHER in cell.levels)
-    levels = tuple(level for level in told.levels if level != OTHER or others)
-    return LevelTables(levels, told.groups, kept), tuple(by_center.items())
+    levels = tuple(level for level in level_tables.levels if level != OTHER or others)
+    return LevelTables(levels, level_tables.groups, kept), tuple(by_center.items())
 
 
 def _exact(total: FloatArray, expected: float | None) -> ExactTest | None:
@@ -255,14 +255,14 @@ def _trend(total: FloatArray, units: FloatArray, scores: Sequence[float]) -> Tes
     return cochran_armitage(total, scores) if len(total) == 2 else linear_by_linear(total, scores)
 
 
-def _two_by_two(told: LevelTables, coarse: CoarseTable, units: FloatArray) -> TwoByTwo | None:
+def _two_by_two(tables: LevelTables, coarse: CoarseTable, units: FloatArray) -> TwoByTwo | None:
     """The second level's chance in the second group against the first."""
-    if len(told.groups) != 2 or len(told.levels) != 2 or not coarse.plain:
+    if len(tables.groups) != 2 or len(tables.levels) != 2 or not coarse.plain:
         return None
     turned = units[:, ::-1, ::-1]
     return TwoByTwo(
-        told.levels[1],
-        (told.groups[0], told.groups[1]),
+        tables.levels[1],
+        (tables.groups[0], tables.groups[1]),
         odds_ratio(turned),
         risk_ratio(turned),
         risk_difference(turned),
@@ -271,20 +271,20 @@ def _two_by_two(told: LevelTables, coarse: CoarseTable, units: FloatArray) -> Tw
     )
 
 
-def _centers(told: LevelTables) -> tuple[CenterCounts, ...]:
+def _centers(tables: LevelTables) -> tuple[CenterCounts, ...]:
     """Each center's counts, its parts of one group added up where they have the same cells."""
-    found: dict[Unit, dict[str, dict[tuple[str, ...], int]]] = {}
-    for part, table in zip(told.told, told.tables, strict=True):
-        cells = found.setdefault(part.unit, {}).setdefault(part.group, {})
-        for cell in table.groups[told.groups.index(part.group)]:
+    by_unit: dict[Unit, dict[str, dict[tuple[str, ...], int]]] = {}
+    for part, table in zip(tables.cells, tables.tables, strict=True):
+        cells = by_unit.setdefault(part.unit, {}).setdefault(part.group, {})
+        for cell in table.groups[tables.groups.index(part.group)]:
             cells[cell.levels] = cells.get(cell.levels, 0) + cell.count
     return tuple(
         CenterCounts(
             unit.center,
             unit.stratum,
-            tuple((g, _shown(groups[g])) for g in told.groups if g in groups),
+            tuple((g, _shown(groups[g])) for g in tables.groups if g in groups),
         )
-        for unit, groups in found.items()
+        for unit, groups in by_unit.items()
     )
 
 

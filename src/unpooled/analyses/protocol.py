@@ -191,11 +191,11 @@ def _look_at(conversation: Conversation, column: _Drafted) -> None:
         if _is_number(level):
             column.shared[float(level)] += people
     moments = conversation.ask(MomentsQuestion(variable=column.name), Moments, centers)
-    column.people = sum(m.n for said in moments.aggregates.values() for m in said.moments)
+    column.people = sum(m.n for answer in moments.aggregates.values() for m in answer.moments)
     tables = conversation.ask(LatticeQuestion(variable=column.name), LatticeTables, centers)
-    for said in tables.aggregates.values():
-        if said.resolution is not None:
-            column.resolutions.append(said.resolution)
+    for answer in tables.aggregates.values():
+        if answer.resolution is not None:
+            column.resolutions.append(answer.resolution)
     column.refused = {center: refusal.rule for center, refusal in tables.refusals}
 
 
@@ -271,8 +271,8 @@ def _number_lines(column: _Drafted, comments: list[str]) -> Iterator[str]:
     if column.resolutions and len(set(column.resolutions)) == 1:
         yield f"resolution = {column.resolutions[0]:g}        # as it was found"
     elif column.resolutions:
-        found = ", ".join(f"{resolution:g}" for resolution in sorted(set(column.resolutions)))
-        comments.append(f"rounded differently at the centers: to {found}")
+        listed = ", ".join(f"{resolution:g}" for resolution in sorted(set(column.resolutions)))
+        comments.append(f"rounded differently at the centers: to {listed}")
     zeros = column.shared.get(0.0, 0)
     if zeros:
         comments.append(f"{zeros} people or more have 0: a value, or a code for missing?")

@@ -56,13 +56,13 @@ def number_row(
     numbers = tuple(
         Numbers(
             name,
-            own.n,
-            _missing(own),
-            own.mean,
-            own.sd,
+            numbers_of.n,
+            _missing(numbers_of),
+            numbers_of.mean,
+            numbers_of.sd,
             *_ordered(quartiles(None if name == OVERALL else name)),
         )
-        for name, own in zip([OVERALL, *(g.group for g in groups)], columns, strict=False)
+        for name, numbers_of in zip([OVERALL, *(g.group for g in groups)], columns, strict=False)
     )
     several = described.by is not None and len(groups) > 1
     means = [g.mean for g in groups if g.mean is not None and g.sd is not None]
@@ -74,7 +74,7 @@ def number_row(
         shown.label,
         shown.unit,
         numbers=numbers,
-        missing=tuple(own.missing for own in numbers),
+        missing=tuple(numbers_of.missing for numbers_of in numbers),
         test=None if compared is None else _rank_test(compared),
         log10_p=None if compared is None else compared.log10_p,
         smd=smd,
@@ -91,9 +91,13 @@ def quartiles(estimates: QuantilesResult, group: str | None) -> Quartiles:
     """The quartiles of a group, or of all groups together: of the mixture of their curves."""
     smooth = estimates.distribution
     if group is not None or smooth is None or len(smooth.distributions) < 2:
-        found = [q.estimate for q in estimates.quantiles if group in (None, q.group)]
-        return (found[0], found[1], found[2]) if len(found) == 3 else (None, None, None)
-    curves = [own.distribution for own in smooth.distributions]
+        estimated = [q.estimate for q in estimates.quantiles if group in (None, q.group)]
+        return (
+            (estimated[0], estimated[1], estimated[2])
+            if len(estimated) == 3
+            else (None, None, None)
+        )
+    curves = [result.distribution for result in smooth.distributions]
     people = sum(curve.people for curve in curves)
     levels = np.array([0.25, 0.5, 0.75])
     ends = np.array([curve.quantile(levels) for curve in curves])
@@ -115,23 +119,23 @@ def has_few_values(smooth: DistributionResult | None) -> bool:
     if smooth is None:
         return False
     values: set[float] = set()
-    for own in smooth.distributions:
-        placed = own.distribution.placed
+    for result in smooth.distributions:
+        placed = result.distribution.placed
         values.update(np.unique(placed.values).tolist())
         if not placed.shared.all() or len(values) > _FEW:
             return False
     return all(value.is_integer() for value in values)
 
 
-def _ordered(found: Quartiles) -> Quartiles:
+def _ordered(quartiles_of: Quartiles) -> Quartiles:
     """Median first, as the columns have it."""
-    q1, median, q3 = found
+    q1, median, q3 = quartiles_of
     return median, q1, q3
 
 
-def _missing(own: GroupDescription) -> int | None:
+def _missing(description: GroupDescription) -> int | None:
     """None where fewer than K people of some center may have no value, and nobody more."""
-    return None if own.missing_hidden and not own.missing else own.missing
+    return None if description.missing_hidden and not description.missing else description.missing
 
 
 def _everybody(groups: Sequence[GroupDescription]) -> GroupDescription:
@@ -155,49 +159,49 @@ def _rank_test(compared: CompareResult) -> str:
     return f"{name} {where}{stratified}"
 
 
-def category_row(shown: Shown, found: CrosstabResult, notes: Sequence[str] = ()) -> VariableRow:
+def category_row(shown: Shown, crosstab: CrosstabResult, notes: Sequence[str] = ()) -> VariableRow:
     """The row of a category: a line a level, with bounds where a center merged some."""
-    bounds, several = found.bounds, len(found.groups) > 1
-    people = {g: round(n) for g, n in zip(found.groups, bounds.people.tolist(), strict=True)}
+    bounds, several = crosstab.bounds, len(crosstab.groups) > 1
+    people = {g: round(n) for g, n in zip(crosstab.groups, bounds.people.tolist(), strict=True)}
     everybody = sum(people.values())
     levels = []
-    for place, level in enumerate(found.levels):
+    for place, level in enumerate(crosstab.levels):
         low, high = bounds.low[:, place], bounds.high[:, place]
         cells = [LevelCell(OVERALL, round(low.sum()), round(high.sum()), everybody)]
-        if found.by:
+        if crosstab.by:
             cells += [
                 LevelCell(group, round(low[i]), round(high[i]), people[group])
-                for i, group in enumerate(found.groups)
+                for i, group in enumerate(crosstab.groups)
             ]
         levels.append((level, tuple(cells)))
-    missing = [n for _, n in found.missing]
+    missing = [n for _, n in crosstab.missing]
     whole = None if None in missing else sum(n for n in missing if n is not None)
-    test, log10_p = _category_test(found) if several else (None, None)
+    test, log10_p = _category_test(crosstab) if several else (None, None)
     row = Table1Row(
         shown.variable,
         "category",
         shown.label,
         shown.unit,
         levels=tuple(levels),
-        missing=(whole, *(missing if found.by else ())),
+        missing=(whole, *(missing if crosstab.by else ())),
         test=test,
         log10_p=log10_p,
-        smd=category_differences(found.estimated).largest if several else None,
-        notes=(*notes, *found.notes()),
+        smd=category_differences(crosstab.estimated).largest if several else None,
+        notes=(*notes, *crosstab.notes()),
     )
-    centers = tuple(dict.fromkeys(c.center for c in found.centers))
-    return VariableRow(row, people, centers, (found.record,), found.refusals)
+    centers = tuple(dict.fromkeys(c.center for c in crosstab.centers))
+    return VariableRow(row, people, centers, (crosstab.record,), crosstab.refusals)
 
 
-def _category_test(found: CrosstabResult) -> tuple[str | None, float | None]:
+def _category_test(crosstab: CrosstabResult) -> tuple[str | None, float | None]:
     """Within centers; the exact test of everybody where few are expected and it is one center."""
-    rare = found.expected is not None and found.expected < SMALL_EXPECTED
-    if found.cmh is not None and found.cmh.df and not (rare and found.exact is not None):
-        return "Cochran-Mantel-Haenszel test within centers", found.cmh.log10_p
-    if rare and found.exact is not None:
-        return "Fisher's exact test", found.exact.log10_p
-    if found.chi2 is not None and found.chi2.df:
-        return "chi-square test", found.chi2.log10_p
+    rare = crosstab.expected is not None and crosstab.expected < SMALL_EXPECTED
+    if crosstab.cmh is not None and crosstab.cmh.df and not (rare and crosstab.exact is not None):
+        return "Cochran-Mantel-Haenszel test within centers", crosstab.cmh.log10_p
+    if rare and crosstab.exact is not None:
+        return "Fisher's exact test", crosstab.exact.log10_p
+    if crosstab.chi2 is not None and crosstab.chi2.df:
+        return "chi-square test", crosstab.chi2.log10_p
     return None, None
 
 
@@ -213,31 +217,35 @@ def table_of(
         raise InputError("name at least one variable, got none")
     if len(set(variables)) < len(variables):
         raise InputError(f"variables must differ, got {', '.join(variables)}")
-    found: list[VariableRow] = []
+    shown_rows: list[VariableRow] = []
     left_out: list[tuple[str, str]] = []
     for variable in variables:
         try:
-            found.append(row_of(variable))
+            shown_rows.append(row_of(variable))
         except MissingError:  # it is missing for every variable
             raise
         except (InputError, RefusedError) as error:
             left_out.append((variable, str(error).splitlines()[0]))
-    if not found:
+    if not shown_rows:
         raise InputError("\n".join(f"{name}: {why}" for name, why in left_out))
-    groups = tuple(dict.fromkeys(g for own in found for g in own.people)) if by else ()
-    most = {g: max(own.people.get(g, 0) for own in found) for own in found for g in own.people}
+    groups = tuple(dict.fromkeys(g for each in shown_rows for g in each.people)) if by else ()
+    most = {
+        g: max(each.people.get(g, 0) for each in shown_rows)
+        for each in shown_rows
+        for g in each.people
+    }
     n = {OVERALL: sum(most.values()), **({g: most[g] for g in groups} if by else {})}
     return Table1Result(
         by=by,
         where=where,
         groups=groups,
         n=n,
-        rows=tuple(own.row for own in found),
-        centers=tuple(dict.fromkeys(center for own in found for center in own.centers)),
-        refusals=refusals_of((own.row.variable, own.refusals) for own in found),
+        rows=tuple(each.row for each in shown_rows),
+        centers=tuple(dict.fromkeys(center for each in shown_rows for center in each.centers)),
+        refusals=refusals_of((each.row.variable, each.refusals) for each in shown_rows),
         left_out=tuple(left_out),
         layout=layout,
-        record=_together([record for own in found for record in own.records]),
+        record=_together([record for each in shown_rows for record in each.records]),
     )
 
 

@@ -358,8 +358,8 @@ class Gate:
             raise GateError("a joint center answers a protocol")
         if answer.k < LEAST_MEMBERS or answer.k != question.plan.k:
             raise GateError("the K of a joint center must be that of its plan")
-        known = any((e.question, e.answer) == (raw.decode(), payload.decode()) for e in record)
-        if not known:
+        before = any((e.question, e.answer) == (raw.decode(), payload.decode()) for e in record)
+        if not before:
             record.append("refusal" if answer.aggregate is None else "release", raw, payload)
         return Release(self.center, payload, _SEAL)
 
@@ -488,20 +488,20 @@ def _judge_rest(
         raise GateError("a word that is none of the question's must not be named")
 
 
-def _leaves(said: object) -> Iterator[object]:
+def _leaves(tree: object) -> Iterator[object]:
     """Every number and every word in an aggregate, but the names of its fields."""
-    match said:
+    match tree:
         case msgspec.Struct():
-            yield from _leaves([getattr(said, name) for name in said.__struct_fields__])
+            yield from _leaves([getattr(tree, name) for name in tree.__struct_fields__])
         case dict():
-            yield from _leaves([*said, *said.values()])
+            yield from _leaves([*tree, *tree.values()])
         case list() | tuple() | set() | frozenset():
-            for part in said:
+            for part in tree:
                 yield from _leaves(part)
         case None:
             return
         case _:
-            yield said
+            yield tree
 
 
 def raw_name(question: CohortQuestion) -> str:

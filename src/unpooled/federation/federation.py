@@ -413,9 +413,9 @@ class Federation:
             about: dict[str, Any] = {"groups": settled, "where": where, "cuts": cuts}
             if by is None:
                 about = {"where": where}
-            found = self._table1_row(name, by, about, name in (categories or ()))
-            settled = tuple(found.people) if by is not None else None
-            return found
+            shown_row = self._table1_row(name, by, about, name in (categories or ()))
+            settled = tuple(shown_row.people) if by is not None else None
+            return shown_row
 
         return table_of(names, row, by, where, layout)
 
@@ -453,8 +453,8 @@ class Federation:
             return self.crosstab(name, by, **about)
         conversation = self._coordinator.converse()
         request = self._request(conversation, name, None, None, about["where"], None)
-        found = run_crosstab(conversation, request, None, False)
-        return replace(found, record=self._record(conversation))
+        crosstab = run_crosstab(conversation, request, None, False)
+        return replace(crosstab, record=self._record(conversation))
 
     @overload
     def compare(

@@ -59,7 +59,7 @@ class TwoByTwo:
         """In words."""
         x, y = self.groups
         about = f"of {self.level}, {y} against {x}"
-        found = [
+        sentences = [
             f"{name} {about}: {_ratio_text(ratio)}, within {units} (Mantel-Haenszel)."
             for name, ratio in (
                 ("Odds ratio", self.odds_ratio),
@@ -70,12 +70,12 @@ class TwoByTwo:
         ]
         if self.breslow_day.df:
             test = self.breslow_day
-            found.append(
+            sentences.append(
                 f"Between {units}: Breslow and Day's χ² = {number(test.statistic, 3)} on "
                 f"{count(test.df, 'degree')} of freedom, p {p_text(test.log10_p)}; "
                 f"I² = {self.spread.i2:.0%}."
             )
-        return found
+        return sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +88,14 @@ class CenterCounts:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        found: dict[str, Any] = {"center": self.center}
+        fields: dict[str, Any] = {"center": self.center}
         if self.stratum is not None:
-            found["stratum"] = self.stratum
-        found["groups"] = [
+            fields["stratum"] = self.stratum
+        fields["groups"] = [
             {"group": group, "cells": [{"levels": list(some), "count": n} for some, n in cells]}
             for group, cells in self.cells
         ]
-        return found
+        return fields
 
     @property
     def people(self) -> int:
@@ -215,42 +215,42 @@ class CrosstabResult(Result):
 
     def sentences(self) -> list[str]:
         """The tests, in words."""
-        found = []
+        sentences = []
         units = "centers and strata" if self.strata else "centers"
         if self.chi2 is not None:
             v = "" if self.cramers_v is None else f"; Cramér's V = {number(self.cramers_v, 3)}"
-            found.append(f"Chi-square of everybody together: {_test_text(self.chi2)}{v}.")
+            sentences.append(f"Chi-square of everybody together: {_test_text(self.chi2)}{v}.")
         if self.exact is not None:
-            found.append(f"Exact test: p {p_text(self.exact.log10_p)}.")
+            sentences.append(f"Exact test: p {p_text(self.exact.log10_p)}.")
         if self.cmh is not None and self.cmh.df:
-            found.append(f"Within {units} (Cochran-Mantel-Haenszel): {_test_text(self.cmh)}.")
+            sentences.append(f"Within {units} (Cochran-Mantel-Haenszel): {_test_text(self.cmh)}.")
         if self.trend is not None:
-            found.append(
+            sentences.append(
                 f"Trend over the levels, within {units}: z = {number(self.trend.statistic)}, "
                 f"p {p_text(self.trend.log10_p)}."
             )
         if self.two_by_two is not None:
-            found += self.two_by_two.sentences(units)
-        return found
+            sentences += self.two_by_two.sentences(units)
+        return sentences
 
     def notes(self) -> list[str]:
         """What is unusual."""
-        found = []
+        notes = []
         if self.joined:
             shown = "; ".join(" with ".join(some) for some in self.joined)
-            found.append(
+            notes.append(
                 f"tests are of fewer levels, since centers merged those of too few people: {shown}"
             )
         if self.left_out:
             shown = ", ".join(f"{center} ({people_text(n)})" for center, n in self.left_out)
-            found.append(f"tests leave out people of {shown}, where levels are merged")
+            notes.append(f"tests leave out people of {shown}, where levels are merged")
         if self.expected is not None and self.expected < SMALL_EXPECTED:
             rely = "chi-square is rough" if self.exact is None else "rely on the exact test"
-            found.append(f"the smallest expected count is {number(self.expected, 2)}: {rely}")
+            notes.append(f"the smallest expected count is {number(self.expected, 2)}: {rely}")
         for group, missing in self.missing:
             if missing:
-                found.append(f"{group}: {missing} or more people without {self.variable} left out")
-        return found
+                notes.append(f"{group}: {missing} or more people without {self.variable} left out")
+        return notes
 
     def records(self) -> list[dict[str, Any]]:
         """A row per group and level."""

@@ -123,8 +123,8 @@ class ProtocolCheckResult:
         """The groupings that no center has."""
         named = {refusal.rule: refusal for refusal in self.lost if refusal.group is not None}
         columns = {g.column: g.name for g in self.protocol.groups}
-        found = [columns[r.group] for r in named.values() if r.group in columns]
-        return f"the grouping {' and '.join(map(repr, found))}" if found else ""
+        lacking = [columns[r.group] for r in named.values() if r.group in columns]
+        return f"the grouping {' and '.join(map(repr, lacking))}" if lacking else ""
 
     @property
     def title(self) -> str:

@@ -180,8 +180,8 @@ def joint_name(members: int) -> str:
 
 def joint_members(center: str) -> int:
     """How many centers a joint center has; 0 of any other."""
-    found = _JOINT.fullmatch(center)
-    return 0 if found is None else int(found[1])
+    match = _JOINT.fullmatch(center)
+    return 0 if match is None else int(match[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +220,8 @@ class Reach:
         every = names.union(record.centers, (refusal.center for refusal in refusals))
         joint = {name for name in every if joint_members(name)}
         members = sum(map(joint_members, names & joint))
-        known = None if people_of is None else sum(people_of.get(name, 0) for name in joint)
-        return cls(len(names - joint) + members, len(every - joint), people, members, known)
+        joint_people = None if people_of is None else sum(people_of.get(name, 0) for name in joint)
+        return cls(len(names - joint) + members, len(every - joint), people, members, joint_people)
 
     @property
     def whole(self) -> bool:

@@ -50,8 +50,8 @@ class Releases:
     @classmethod
     def each_once(cls, several: "Iterable[Releases]") -> "Releases":
         """Those of several results together; what two of them rest on stands there once."""
-        found = {(r.center, encode(r.question), r.payload): r for some in several for r in some}
-        return cls(tuple(found.values()))
+        once = {(r.center, encode(r.question), r.payload): r for some in several for r in some}
+        return cls(tuple(once.values()))
 
     def __iter__(self) -> Iterator[Received]:
         return iter(self.received)

@@ -48,8 +48,8 @@ def _purpose(held: HeldPayload) -> list[str]:
 
 def _parts(held: HeldPayload) -> list[str]:
     """Of a protocol, what is said to each of its questions."""
-    said = decode_answer(held.answer.encode()).aggregate
-    parts = said.parts if isinstance(said, ProtocolAnswer) else ()
+    answer = decode_answer(held.answer.encode()).aggregate
+    parts = answer.parts if isinstance(answer, ProtocolAnswer) else ()
     return [f"    {question_sentence(p.question)}: {answer_sentence(p.answer)}" for p in parts]
 
 

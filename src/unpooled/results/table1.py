@@ -92,7 +92,7 @@ class Table1Row:
                 {"level": level, "cells": [cell.to_dict() for cell in cells]}
                 for level, cells in self.levels
             ],
-            "cells": [own.to_dict() for own in self.numbers],
+            "cells": [numbers.to_dict() for numbers in self.numbers],
             "missing": list(self.missing),
             "test": self.test,
             "p_value": None if self.log10_p is None else 10**self.log10_p,
@@ -171,7 +171,7 @@ class Table1Result(Result):
 
     def records(self) -> list[dict[str, Any]]:
         """A row per variable, level and column."""
-        found: list[dict[str, Any]] = []
+        records: list[dict[str, Any]] = []
         for row in self.rows:
             about = {
                 "variable": row.variable,
@@ -179,13 +179,13 @@ class Table1Result(Result):
                 "log10_p": row.log10_p,
                 "smd": row.smd,
             }
-            found += [{**about, **own.to_dict()} for own in row.numbers]
-            found += [
+            records += [{**about, **numbers.to_dict()} for numbers in row.numbers]
+            records += [
                 {**about, "level": level, **cell.to_dict()}
                 for level, cells in row.levels
                 for cell in cells
             ]
-        return found
+        return records
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values."""
@@ -231,9 +231,9 @@ class Table1Result(Result):
 
 
 def _checked(layout: str) -> Layout:
-    for known in LAYOUTS:
-        if layout == known:
-            return known  # type: ignore[return-value]
+    for layout_ in LAYOUTS:
+        if layout == layout_:
+            return layout_  # type: ignore[return-value]
     raise InputError(f"layout must be {', '.join(LAYOUTS[:-1])} or {LAYOUTS[-1]}, got {layout!r}")
 
 
@@ -297,8 +297,8 @@ class _Writer:
         return short if row.test is None else f"{short} {self._mark(row.test)}"
 
     def _number(self, row: Table1Row) -> None:
-        means = [_mean_cell(own) for own in row.numbers]
-        medians = [_median_cell(own, self._layout) for own in row.numbers]
+        means = [_mean_cell(numbers) for numbers in row.numbers]
+        medians = [_median_cell(numbers, self._layout) for numbers in row.numbers]
         match self._layout:
             case "gtsummary":
                 self._add(f"{row.name} {self._mark('Median (Q1, Q3); n (%)')}", medians, row)
@@ -334,21 +334,23 @@ class _Writer:
         self._below(f"{name}{mark}", ["few" if n is None else f"{n:,}" for n in row.missing])
 
 
-def _mean_cell(own: Numbers) -> str:
-    if own.mean is None:
+def _mean_cell(numbers: Numbers) -> str:
+    if numbers.mean is None:
         return "–"
-    digits = _digits(own)
-    return f"{own.mean:,.{digits}f} ({'–' if own.sd is None else f'{own.sd:,.{digits}f}'})"
+    digits = _digits(numbers)
+    return (
+        f"{numbers.mean:,.{digits}f} ({'–' if numbers.sd is None else f'{numbers.sd:,.{digits}f}'})"
+    )
 
 
-def _median_cell(own: Numbers, layout: Layout) -> str:
-    if own.median is None:
+def _median_cell(numbers: Numbers, layout: Layout) -> str:
+    if numbers.median is None:
         return "–"
-    median, low, high = (number(value, 3) for value in (own.median, own.q1, own.q3))
+    median, low, high = (number(value, 3) for value in (numbers.median, numbers.q1, numbers.q3))
     return f"{median} ({low}, {high})" if layout == "gtsummary" else f"{median} [{low}, {high}]"
 
 
-def _digits(own: Numbers) -> int:
+def _digits(numbers: Numbers) -> int:
     """Digits after the point: two of the SD's, at most three, none where it is large."""
-    spread = abs(own.sd or own.mean or 1.0)
+    spread = abs(numbers.sd or numbers.mean or 1.0)
     return 0 if spread >= 100 else 1 if spread >= 3 else 2 if spread >= 0.3 else 3

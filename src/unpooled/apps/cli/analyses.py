@@ -69,8 +69,8 @@ def _from_book(
             )
     if "," in given.get("by", ""):
         given["by"] = [part.strip() for part in given["by"].split(",")]
-    found: Result = method(**given)
-    return found
+    result: Result = method(**given)
+    return result
 
 
 def _is_given(argument: Argument, typed: Mapping[str, Any]) -> bool:

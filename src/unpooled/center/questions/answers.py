@@ -118,8 +118,8 @@ class ProtocolCheck(Message, frozen=True, tag="protocol-check", tag_field="say")
 
     def sentence(self) -> str:
         """What a steward reads."""
-        told = sum(bool(part.blocks) for part in self.parts)
-        return f"{told} of {len(self.parts)} parts of a protocol could be told, K = {self.k}"
+        with_blocks = sum(bool(part.blocks) for part in self.parts)
+        return f"{with_blocks} of {len(self.parts)} parts of a protocol could be told, K = {self.k}"
 
 
 _Said: Any = reduce(

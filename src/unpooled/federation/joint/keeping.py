@@ -101,8 +101,8 @@ class Keeping:
 
     def _answered(self, asked: KeepQuestion) -> Answer:
         question = asked.question
-        known = {place.name: place.public for place in self._places}
-        if {keeper.name: keeper.public for keeper in question.keepers} != known:
+        publics = {place.name: place.public for place in self._places}
+        if {keeper.name: keeper.public for keeper in question.keepers} != publics:
             return _none(question, Reason.OTHER_KEEPERS)
         if len(set(question.members)) < max(LEAST_MEMBERS, len(question.members)):
             return _none(question, Reason.FEW_MEMBERS, limit=LEAST_MEMBERS)

@@ -63,13 +63,13 @@ class Public:
 
     def declared(self, name: str, variable: ProtocolVariable) -> Variable:
         """What protocol and codebook say."""
-        known = self.variables.get(name, Variable())
+        truth = self.variables.get(name, Variable())
         facts = {
             fact: getattr(variable, fact)
             for fact in ("resolution", "lower", "upper")
             if getattr(variable, fact) is not None
         }
-        return replace(known, **facts)
+        return replace(truth, **facts)
 
 
 def joint_plan(protocol: Protocol, public: Public, k: int) -> JointPlan:

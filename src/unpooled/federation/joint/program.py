@@ -280,8 +280,8 @@ class _Program:
             secret = self._secure.shared(np.array(sums, dtype=object) % PRIME)
             people = iter((await self._secure.open(secret)).tolist())
             for cells in joined:
-                own = tuple(next(people) for _ in cells)
-                levels.append(LevelCells(cells=tuple(cells), counts=own))
+                counted = tuple(next(people) for _ in cells)
+                levels.append(LevelCells(cells=tuple(cells), counts=counted))
         return PartNumbers(
             missing=present.missing_in_blocks, levels=self._each(present.kept, levels)
         )

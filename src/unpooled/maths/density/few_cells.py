@@ -111,11 +111,11 @@ def completed(
     per_cell = np.maximum(np.bincount(cell, tilted, n), 1e-300)
     mean = np.bincount(cell, tilted * scaled, n) / per_cell
     sd = np.sqrt(np.bincount(cell, tilted * (scaled - mean[cell]) ** 2, n) / per_cell)
-    known = ~np.isnan(table.means)
+    with_mean = ~np.isnan(table.means)
     whole = replace(
         table,
-        means=np.where(known, table.means, mean),
-        sds=np.where(known, table.sds, np.where(sd > 0, sd, np.nan)),
+        means=np.where(with_mean, table.means, mean),
+        sds=np.where(with_mean, table.sds, np.where(sd > 0, sd, np.nan)),
         scale=scale,
     )
     nobody = np.zeros(len(nodes), dtype=np.int64)
@@ -166,18 +166,18 @@ def _tilted(
     moments, tilt = np.array([v, v * v]), np.zeros(2)
     for _ in range(_STEPS):
         power = tilt @ moments
-        found = base * np.exp(power - power.max())
-        found *= (counts / np.maximum(np.bincount(cell, found, len(counts)), 1e-300))[cell]
-        miss = target - moments @ found / n
+        tilted = base * np.exp(power - power.max())
+        tilted *= (counts / np.maximum(np.bincount(cell, tilted, len(counts)), 1e-300))[cell]
+        miss = target - moments @ tilted / n
         if np.abs(miss).max() < 1e-8:
             break
-        inside = np.array([np.bincount(cell, found * m, len(counts)) / counts for m in moments])
+        inside = np.array([np.bincount(cell, tilted * m, len(counts)) / counts for m in moments])
         centred = moments - inside[:, cell]
-        curvature = (centred * found) @ centred.T / n + 1e-9 * np.eye(2)
+        curvature = (centred * tilted) @ centred.T / n + 1e-9 * np.eye(2)
         step = np.linalg.solve(curvature, miss)
         step *= min(1.0, 1.0 / max(float(np.abs(step).max()), 1e-12))
         tilt = np.clip(tilt + step, -_FARTHEST, _FARTHEST)
-    return np.asarray(found)
+    return np.asarray(tilted)
 
 
 def _thirds(nodes: FloatArray, weights: FloatArray, lattice: Lattice) -> FloatArray:

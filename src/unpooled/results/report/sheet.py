@@ -23,8 +23,8 @@ def write_sheet(path: str | Path, sheet: "Sheet") -> Path:
     file = Path(path)
     form = _FORMS.get(file.suffix.lower())
     if form is None:
-        known = ", ".join(_FORMS)
-        raise InputError(f"a table's file must end in {known}, got {str(path)!r}")
+        endings = ", ".join(_FORMS)
+        raise InputError(f"a table's file must end in {endings}, got {str(path)!r}")
     written = form(sheet)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

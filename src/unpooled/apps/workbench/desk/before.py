@@ -40,8 +40,8 @@ class Record:
 
     def answers_about(self, variables: Sequence[str]) -> list[Entry]:
         """The answers about any of some variables, the newest first."""
-        found = {e.number: e for name in variables for e in self.about.get(name, ())}
-        return [found[number] for number in sorted(found, reverse=True)]
+        entries = {e.number: e for name in variables for e in self.about.get(name, ())}
+        return [entries[number] for number in sorted(entries, reverse=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class Difference:
     other: int
 
     @classmethod
-    def between(cls, said: Leaving, record: Record) -> "Difference":
+    def between(cls, leaves: Leaving, record: Record) -> "Difference":
         """Count the numbers that are new, the same, or others than before."""
-        cells = [cell for part in said.parts for _, cell in part.cells if cell.key is not None]
+        cells = [cell for part in leaves.parts for _, cell in part.cells if cell.key is not None]
         earlier = [(cell, record.numbers.get(cell.key)) for cell in cells if cell.key]
         new = sum(before is None for _, before in earlier)
         same = sum(before is not None and before.text == cell.text for cell, before in earlier)
@@ -102,12 +102,12 @@ class LedgerReader:
     def _note(self, record: Record, entry: Entry) -> None:
         question = read_question(entry.question)
         try:
-            said = leaving(question, decode_answer(entry.answer.encode()), self.words)
+            leaves = leaving(question, decode_answer(entry.answer.encode()), self.words)
         except MessageError:
             return
         for variable in variables_of(question):
             record.about.setdefault(variable, []).append(entry)
-        for part in said.parts:
+        for part in leaves.parts:
             for _, cell in part.cells:
                 if cell.key is not None:
                     record.numbers[cell.key] = Earlier(cell.text, entry.number)

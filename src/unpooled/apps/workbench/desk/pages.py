@@ -141,8 +141,8 @@ class Desk:
 
     def _item(self, held: HeldPayload) -> dict[str, Any]:
         question = read_question(held.question)
-        said = self._leaving(question, held.answer)
-        smallest = None if said is None else said.smallest
+        leaves = self._leaving(question, held.answer)
+        smallest = None if leaves is None else leaves.smallest
         study = protocol_of(question)
         return {
             "held": held,
@@ -151,7 +151,7 @@ class Desk:
             "since": _readable(held.since),
             "waited": is_waited_for(self.folder.pending, held),
             "smallest": None if smallest is None else smallest[0],
-            "k": 0 if said is None else said.k,
+            "k": 0 if leaves is None else leaves.k,
             "names": names(self._approved_by(held)),
         }
 
@@ -167,7 +167,7 @@ class Desk:
         self, request: Request, held: HeldPayload, status: int = 200, problem: str | None = None
     ) -> Response:
         question, reviewers = read_question(held.question), self.folder.reviewers
-        said, record = self._leaving(question, held.answer), self._ledger.read()
+        leaves, record = self._leaving(question, held.answer), self._ledger.read()
         by = self._approved_by(held)
         protocol = protocol_of(question)
         joint = question if isinstance(question, JointQuestion) else None
@@ -185,9 +185,9 @@ class Desk:
             members=None if joint is None else names(joint.members),
             keepers=None if joint is None else names(keeper.name for keeper in joint.keepers),
             state=self._state(held, record),
-            now_k=self.folder.center().policy.k if protocol is None or said is None else said.k,
-            **self._shown(said),
-            **self._compared(question, said, held, record),
+            now_k=self.folder.center().policy.k if protocol is None or leaves is None else leaves.k,
+            **self._shown(leaves),
+            **self._compared(question, leaves, held, record),
             reviewers=[other for other in reviewers.keys if other not in by],
             retractable=by,
             needed=reviewers.needed,
@@ -195,17 +195,17 @@ class Desk:
             most_reason=MOST_REASON,
         )
 
-    def _shown(self, said: Leaving | None) -> dict[str, Any]:
+    def _shown(self, leaves: Leaving | None) -> dict[str, Any]:
         """What the page says of an answer as a whole."""
-        smallest = None if said is None else said.smallest
+        smallest = None if leaves is None else leaves.smallest
         return {
-            "said": said,
-            "shut_out": None if said is None else shut_out_in_words(said, self.words),
+            "said": leaves,
+            "shut_out": None if leaves is None else shut_out_in_words(leaves, self.words),
             "nonzero": "" if smallest is None else name(smallest[1]),
         }
 
     def _compared(
-        self, question: object, said: Leaving | None, held: HeldPayload, record: Record
+        self, question: object, leaves: Leaving | None, held: HeldPayload, record: Record
     ) -> dict[str, Any]:
         """How it stands to what left before."""
         variables = variables_of(question)
@@ -219,7 +219,7 @@ class Desk:
             "left": record.entry_of(held),
             "earlier": earlier,
             "variables": names(variables),
-            "difference": None if said is None else Difference.between(said, record),
+            "difference": None if leaves is None else Difference.between(leaves, record),
             "entry_link": self._entry_link,
         }
 
@@ -232,12 +232,12 @@ class Desk:
         key = sha256(f"{question!r} {answer}".encode()).digest()
         if key not in self._read:
             try:
-                said = leaving(question, decode_answer(answer.encode()), self.words)
+                leaves = leaving(question, decode_answer(answer.encode()), self.words)
             except MessageError:
                 return None
             if len(self._read) >= _KEPT:
                 del self._read[next(iter(self._read))]
-            self._read[key] = said
+            self._read[key] = leaves
         return self._read[key]
 
     # --- a long answer, part by part ------------------------------------------------------------
@@ -278,11 +278,11 @@ class Desk:
         back: str,
         numbers: Mapping[Key, Earlier],
     ) -> Response:
-        said = self._leaving(read_question(of.question), of.answer)
+        leaves = self._leaving(read_question(of.question), of.answer)
         number = request.path_params["number"]
-        if said is None or not 1 <= number <= len(said.parts):
+        if leaves is None or not 1 <= number <= len(leaves.parts):
             return self._gone(request)
-        shown = {"said": said, "part": said.parts[number - 1], "number": number}
+        shown = {"said": leaves, "part": leaves.parts[number - 1], "number": number}
         return self.show(request, "part.html", **shown, back=back, numbers=numbers)
 
     def _gone(self, request: Request) -> Response:

@@ -128,7 +128,7 @@ class Leaving:
             for cell in row.cells
             if cell.people is not None and cell.people > 0
         ]
-        return min(counts, key=lambda found: found[0], default=None)
+        return min(counts, key=lambda counted: counted[0], default=None)
 
     @cached_property
     def is_long(self) -> bool:
@@ -145,8 +145,8 @@ def leaving(question: object, answer: Answer, words: Words) -> Leaving:
     """What an answer says, part by part."""
     if isinstance(answer.aggregate, ProtocolAnswer):
         asked = [(part.question, part.answer) for part in answer.aggregate.parts]
-        own = replaced(answer, aggregate=None, shuts_out=())
-        extra = [(question, own)] if answer.refusals else []
+        bare = replaced(answer, aggregate=None, shuts_out=())
+        extra = [(question, bare)] if answer.refusals else []
         k = answer.aggregate.k
     else:
         asked, extra, k = [], [(question, answer)], answer.k
@@ -154,8 +154,11 @@ def leaving(question: object, answer: Answer, words: Words) -> Leaving:
         checked = tuple(_checked(part, words) for part in answer.aggregate.parts)
         return Leaving(answer.aggregate.k, checked, answer.shuts_out)
     pairs: list[tuple[Any, Answer]] = [*asked, *extra]
-    parts = tuple(_part(each, said, words) for each, said in pairs)
-    lost = [*answer.shuts_out, *(name for _, said in pairs for name in said.shuts_out)]
+    parts = tuple(_part(each, part_answer, words) for each, part_answer in pairs)
+    lost = [
+        *answer.shuts_out,
+        *(name for _, part_answer in pairs for name in part_answer.shuts_out),
+    ]
     return Leaving(k, parts, tuple(dict.fromkeys(lost)))
 
 
@@ -189,28 +192,28 @@ def _checked(part: CheckedPart, words: Words) -> Part:
 
 
 def _remarks(answer: Answer, words: Words) -> Iterator[Markup]:
-    said = answer.aggregate
+    aggregate = answer.aggregate
     if answer.nearest:
         yield words("leave.nearest", names=names(answer.nearest), k=answer.k)
-    if isinstance(said, LatticeTables | SurvivalTables):
+    if isinstance(aggregate, LatticeTables | SurvivalTables):
         steps = Markup()
-        if said.resolution is not None:
-            steps = words("leave.resolution", resolution=f"{said.resolution:.10g}")
-        yield words("leave.lattice", scale=f"{said.scale:.10g}", resolution=steps)
-    if isinstance(said, JointShares):
+        if aggregate.resolution is not None:
+            steps = words("leave.resolution", resolution=f"{aggregate.resolution:.10g}")
+        yield words("leave.lattice", scale=f"{aggregate.scale:.10g}", resolution=steps)
+    if isinstance(aggregate, JointShares):
         yield words("leave.shares")
-    if isinstance(said, LatticeTables) and None in (said.lower, said.upper):
+    if isinstance(aggregate, LatticeTables) and None in (aggregate.lower, aggregate.upper):
         yield words("leave.open")
 
 
-def shut_out_in_words(said: Leaving, words: Words) -> Markup | None:
+def shut_out_in_words(leaves: Leaving, words: Words) -> Markup | None:
     """Which later answers it makes impossible."""
-    if not said.shuts_out:
+    if not leaves.shuts_out:
         return None
     groupings = [
-        words("leave.everybody") if lost == EVERYBODY else name(lost) for lost in said.shuts_out
+        words("leave.everybody") if lost == EVERYBODY else name(lost) for lost in leaves.shuts_out
     ]
-    return words("leave.shuts-out", names=Markup(", ").join(groupings), k=said.k)
+    return words("leave.shuts-out", names=Markup(", ").join(groupings), k=leaves.k)
 
 
 def _about(question: object) -> str:
@@ -289,48 +292,48 @@ class _Writer:
         return Table(title, naming or self.naming, headers, tuple(rows), drawn)
 
 
-def _tables(said: object, write: _Writer) -> Iterator[Table]:
-    match said:
+def _tables(aggregate: object, write: _Writer) -> Iterator[Table]:
+    match aggregate:
         case None:
             return
         case Catalogue():
-            yield _catalogue(said, write)
+            yield _catalogue(aggregate, write)
         case Sizes():
-            rows = (write.row(write.group(s.group), people=s.n) for s in said.sizes)
+            rows = (write.row(write.group(s.group), people=s.n) for s in aggregate.sizes)
             yield write.table(["people"], rows)
         case Moments():
-            yield _moments(said, write)
+            yield _moments(aggregate, write)
         case LatticeTables():
-            for group in said.groups:
+            for group in aggregate.groups:
                 yield _cells(group.table, write, write.group(group.group), None)
         case SurvivalTables():
-            for statuses in said.groups:
+            for statuses in aggregate.groups:
                 some = {"events": statuses.events, "censored": statuses.censored}
                 for status, table in {**some, "either": statuses.either}.items():
                     if table is not None:
                         yield _cells(table, write, write.group(statuses.group), status)
         case Categories():
-            yield from _categories(said, write)
+            yield from _categories(aggregate, write)
         case CenterTable():
-            edges = (said.lower, *said.edges, said.upper)
-            for counted in said.groups:
+            edges = (aggregate.lower, *aggregate.edges, aggregate.upper)
+            for counted in aggregate.groups:
                 yield _bins(edges, counted.counts, write, write.group(counted.group))
         case CenterJoin():
-            yield from _pools(said, write)
+            yield from _pools(aggregate, write)
         case Ranks() | GroupRanks() | Powers():
-            yield from _sums(said, write)
+            yield from _sums(aggregate, write)
         case JointShares():
-            yield _shares(said, write)
+            yield _shares(aggregate, write)
         case _:
-            yield from _anything(said, write)
+            yield from _anything(aggregate, write)
 
 
-def _catalogue(said: Catalogue, write: _Writer) -> Table:
-    rows = (Row((v.name,), (Cell(v.kind),)) for v in said.variables)
+def _catalogue(aggregate: Catalogue, write: _Writer) -> Table:
+    rows = (Row((v.name,), (Cell(v.kind),)) for v in aggregate.variables)
     return write.table(["kind"], rows, naming=(str(write.words("column.variable")),))
 
 
-def _moments(said: Moments, write: _Writer) -> Table:
+def _moments(aggregate: Moments, write: _Writer) -> Table:
     rows = (
         write.row(
             write.group(m.group),
@@ -340,11 +343,11 @@ def _moments(said: Moments, write: _Writer) -> Table:
             sd=m.sd,
             **({} if m.unit is None else {"unit": m.unit}),
         )
-        for m in said.moments
+        for m in aggregate.moments
     )
     made = list(rows)
     columns = ["people", "missing", "mean", "sd"]
-    if any(m.unit is not None for m in said.moments):
+    if any(m.unit is not None for m in aggregate.moments):
         columns.append("unit")
         made = [Row(r.names, (*r.cells, *[Cell("–")] * (5 - len(r.cells)))) for r in made]
     return write.table(columns, made)
@@ -390,12 +393,12 @@ def _bins(
     return write.table(["people"], rows, title, naming)
 
 
-def _pools(said: CenterJoin, write: _Writer) -> Iterator[Table]:
+def _pools(aggregate: CenterJoin, write: _Writer) -> Iterator[Table]:
     """Runs of bins, each with the people of the whole run."""
     question = write.question
-    inner = sorted({*getattr(question, "edges", ()), *said.splits})
-    edges = (said.lower, *inner, said.upper)
-    for pools in said.groups:
+    inner = sorted({*getattr(question, "edges", ()), *aggregate.splits})
+    edges = (aggregate.lower, *inner, aggregate.upper)
+    for pools in aggregate.groups:
         ends = [0]
         for span in pools.spans:
             ends.append(ends[-1] + span)
@@ -403,9 +406,9 @@ def _pools(said: CenterJoin, write: _Writer) -> Iterator[Table]:
         yield _bins(some, pools.counts, write, write.group(pools.group))
 
 
-def _categories(said: Categories, write: _Writer) -> Iterator[Table]:
+def _categories(aggregate: Categories, write: _Writer) -> Iterator[Table]:
     level = str(write.words("column.level"))
-    for group in said.groups:
+    for group in aggregate.groups:
         named, rows = write.group(group.group), []
         for cell in group.cells:
             levels = str(write.words("cell.or")).join(cell.levels)
@@ -416,38 +419,38 @@ def _categories(said: Categories, write: _Writer) -> Iterator[Table]:
         yield write.table(["people"], rows, " · ".join(filter(None, named)), (level,))
 
 
-def _sums(said: Ranks | GroupRanks | Powers, write: _Writer) -> Iterator[Table]:
+def _sums(aggregate: Ranks | GroupRanks | Powers, write: _Writer) -> Iterator[Table]:
     """Groups, each with its people; then every other number by its name."""
-    match said:
+    match aggregate:
         case Ranks():
-            sizes = [(said.x, said.n_x), (said.y, said.n_y)]
+            sizes = [(aggregate.x, aggregate.n_x), (aggregate.y, aggregate.n_y)]
         case GroupRanks():
-            sizes = [(group.group, group.n) for group in said.groups]
+            sizes = [(group.group, group.n) for group in aggregate.groups]
         case Powers():
-            sizes = [(group.group, group.n) for group in said.groups]
+            sizes = [(group.group, group.n) for group in aggregate.groups]
     yield write.table(["people"], (write.row(write.group(g), people=n) for g, n in sizes))
-    yield from _numbers(said, write, skip={"n_x", "n_y", "n"})
+    yield from _numbers(aggregate, write, skip={"n_x", "n_y", "n"})
 
 
-def _shares(said: JointShares, write: _Writer) -> Table:
+def _shares(aggregate: JointShares, write: _Writer) -> Table:
     """Bytes that nobody can read alone, a row for each keeper."""
     question = write.question
     keepers = [k.name for k in question.keepers] if isinstance(question, JointQuestion) else []
     rows = [
         Row((keeper,), (Cell(f"{len(sealed):,}"),))
-        for keeper, sealed in zip(keepers, said.sealed, strict=False)
+        for keeper, sealed in zip(keepers, aggregate.sealed, strict=False)
     ]
     return write.table(["bytes"], rows, naming=(str(write.words("column.keeper")),))
 
 
-def _anything(said: Any, write: _Writer) -> Iterator[Table]:
+def _anything(aggregate: Any, write: _Writer) -> Iterator[Table]:
     """A kind that this page does not know: every number by its name."""
-    yield from _numbers(said, write, skip=set())
+    yield from _numbers(aggregate, write, skip=set())
 
 
-def _numbers(said: Any, write: _Writer, skip: set[str]) -> Iterator[Table]:
+def _numbers(aggregate: Any, write: _Writer, skip: set[str]) -> Iterator[Table]:
     rows = []
-    for path, value in _leaves(msgspec.to_builtins(said), ()):
+    for path, value in _leaves(msgspec.to_builtins(aggregate), ()):
         if path and path[-1] in skip:
             continue
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -458,17 +461,17 @@ def _numbers(said: Any, write: _Writer, skip: set[str]) -> Iterator[Table]:
         yield write.table(["value"], rows, naming=naming)
 
 
-def _leaves(said: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
+def _leaves(tree: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
     """Every value of a message, with the names that lead to it."""
-    match said:
+    match tree:
         case Mapping():
-            shown = [f"{said[key]}" for key in ("group", "x", "y") if key in said]
-            for key, value in said.items():
+            shown = [f"{tree[key]}" for key in ("group", "x", "y") if key in tree]
+            for key, value in tree.items():
                 if key not in ("say", "group", "x", "y"):
                     yield from _leaves(value, (*path, *shown, str(key)))
         case list() | tuple():
-            for place, value in enumerate(said, 1):
+            for place, value in enumerate(tree, 1):
                 inner = isinstance(value, Mapping)
                 yield from _leaves(value, path[:-1] if inner else (*path, str(place)))
         case _:
-            yield path, said
+            yield path, tree

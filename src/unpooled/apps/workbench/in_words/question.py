@@ -71,20 +71,20 @@ def _of_people(question: CohortQuestion, words: Words) -> Markup:
 
 def _people(question: CohortQuestion, words: Words) -> Markup:
     """Of whom, and in which groups."""
-    said = Markup()
+    text = Markup()
     if question.blocks:
         crossed = words("question.crossed").join(name(block.name) for block in question.blocks)
-        said += words("question.by-blocks", by=crossed)
+        text += words("question.by-blocks", by=crossed)
     elif question.cuts is not None:
         cuts = ", ".join(f"{cut:g}" for cut in question.cuts)
-        said += words("question.by-cuts", by=name(question.by), cuts=cuts)
+        text += words("question.by-cuts", by=name(question.by), cuts=cuts)
     elif question.by is not None and question.groups is not None:
-        said += words("question.by-groups", by=name(question.by), groups=names(question.groups))
+        text += words("question.by-groups", by=name(question.by), groups=names(question.groups))
     elif question.by is not None:
-        said += words("question.by", by=name(question.by))
+        text += words("question.by", by=name(question.by))
     if question.where is not None:
-        said += words("question.where", where=Markup("<code>{}</code>").format(question.where))
-    return said
+        text += words("question.where", where=Markup("<code>{}</code>").format(question.where))
+    return text
 
 
 def protocol_of(question: object) -> Protocol | None:

@@ -67,8 +67,8 @@ class Api:
 
     async def catalogue(self, request: Request) -> Response:
         """The variables."""
-        found = await run_in_threadpool(self.source.catalogue)
-        return _answer(found.to_dict())
+        catalogue = await run_in_threadpool(self.source.catalogue)
+        return _answer(catalogue.to_dict())
 
     async def releases(self, request: Request) -> Response:
         """All that left the centers for this user."""

@@ -122,8 +122,8 @@ class Draft:
         chosen = self.kinds.get(name) or ("category" if kind in ("text", "boolean") else "")
         table: dict[str, Any] = {"kind": chosen} if chosen else {}
         if chosen != "category":
-            known = ("unit", "resolution", "lower", "upper")
-            table |= {n: v for n in known if (v := getattr(public, n)) is not None}
+            settings = ("unit", "resolution", "lower", "upper")
+            table |= {n: v for n in settings if (v := getattr(public, n)) is not None}
         codes = self.missing.get(name)
         return table | ({"missing": [_code(text) for text in names_in(codes)]} if codes else {})
 

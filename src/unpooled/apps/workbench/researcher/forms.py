@@ -83,13 +83,13 @@ def _field(argument: Argument, choices: Choices, typed: Typed) -> Field:
             return Field(*about, control, required, options=options)
         case "choice":
             chosen = given or [str(argument.default)]
-            found = tuple(Option(word, word, word in chosen) for word in argument.choices)
-            return Field(*about, "select", required, options=found)
+            result = tuple(Option(word, word, word in chosen) for word in argument.choices)
+            return Field(*about, "select", required, options=result)
         case "choices":
             chosen = given or [str(argument.default)]
             every = (*argument.choices, "all")
-            found = tuple(Option(word, word, word in chosen) for word in every)
-            return Field(*about, "checks", required, options=found)
+            result = tuple(Option(word, word, word in chosen) for word in every)
+            return Field(*about, "checks", required, options=result)
         case "flag":
             return Field(*about, "check", required, text="yes" if given else "")
         case "numbers":
@@ -104,8 +104,8 @@ def _field(argument: Argument, choices: Choices, typed: Typed) -> Field:
 def _options(names: Sequence[tuple[str, str]], given: Sequence[str]) -> list[Option]:
     """What may be named; what was typed is there even if it may not."""
     options = [Option(name, label, name in given) for name, label in names]
-    known = [name for name, _ in names]
-    return [*options, *(Option(name, name, True) for name in given if name not in known)]
+    every_name = [name for name, _ in names]
+    return [*options, *(Option(name, name, True) for name in given if name not in every_name)]
 
 
 def choices_of(catalogue: CatalogueResult) -> Choices:

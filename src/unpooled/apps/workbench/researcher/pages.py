@@ -90,12 +90,12 @@ class Workbench:
         """The variables, and where they are not."""
         if self.source.federation is None:
             return go("/book")
-        found = await run_in_threadpool(self.source.catalogue)
+        variables = await run_in_threadpool(self.source.catalogue)
         wanted = request.query_params.get("search", "")
-        rows = [_row(row, found.centers) for row in found.rows]
+        rows = [_row(row, variables.centers) for row in variables.rows]
         shown = [row for row in rows if all(w in row["words"] for w in wanted.lower().split())]
         return self._page(
-            request, "catalogue.html", catalogue=found, rows=shown, every=rows, search=wanted
+            request, "catalogue.html", catalogue=variables, rows=shown, every=rows, search=wanted
         )
 
     async def questions(self, request: Request) -> Response:

@@ -107,10 +107,10 @@ def fields() -> tuple[PlanField, ...]:
     """The options of the command; none where the distribution is not installed."""
     import typer
 
-    found = [e for e in entry_points(group="unpooled.commands") if e.name == "plan"]
-    if not found:
+    commands = [e for e in entry_points(group="unpooled.commands") if e.name == "plan"]
+    if not commands:
         return ()
-    plan = found[0].load()
+    plan = commands[0].load()
     app = typer.Typer()
     app.command()(plan)
     typed = signature(plan).parameters

@@ -129,8 +129,8 @@ class Study:
         answer = replies.answers.get(one.center)
         if answer is not None:
             one.refused = _refused_parts(answer)
-            told = sum(part.answer.aggregate is not None for part in answer.parts)
-            says = f"{told} of {len(answer.parts)} parts"
+            answered = sum(part.answer.aggregate is not None for part in answer.parts)
+            says = f"{answered} of {len(answer.parts)} parts"
             one.to("partly" if one.refused else "answered", says)
         elif refusal is not None:
             self.refusals[one.center] = refusal

@@ -89,11 +89,11 @@ class StudyPages:
             protocol = draft.protocol(self.source.catalogue(), self.source.codebook)
         except UnpooledError as error:
             return {**nothing, "problem": str(error)}
-        said: ProtocolInWords = protocol_in_words(protocol, Words())
+        in_words: ProtocolInWords = protocol_in_words(protocol, Words())
         file = as_file(tables)
         return {
             "problem": problem,
-            "words": said,
+            "words": in_words,
             "file": file,
             "blocks": blocks_of(protocol),
             "shown": sha256(file.encode()).hexdigest(),

@@ -226,8 +226,8 @@ class Source:
     def work(self, user: str) -> Work:
         """The work of a user."""
         if user not in self._works:
-            own = None if self.federation is None else self.federation.for_another()
-            self._works[user] = Work(own, self.opening, self.worker, self.book)
+            federation = None if self.federation is None else self.federation.for_another()
+            self._works[user] = Work(federation, self.opening, self.worker, self.book)
         return self._works[user]
 
     @property
