@@ -3,7 +3,8 @@
     python -m benchmarks.protocol
 
 Five centers of 10,000 people, 20 variables, three groupings crossed; processor time of this
-process, in which all centers run. The ratio is to the time that reading each column and sorting it takes.
+process, in which all centers run. The ratio is to the time that reading each column and sorting it
+takes.
 """
 
 import time
