@@ -1,6 +1,6 @@
 """44 natural questions on one day to four hospitals, and which of them get an answer.
 
-    python -m benchmarks.natural_questions
+    python -m benchmarks.natural_questions [book]
 
 Synthetic cardiology: 300, 290, 200 and 120 people, heaped blood pressure, cholesterol with zeros
 that mean unknown, missing values, a rare kind of chest pain, a few people without sex or smoking
@@ -8,9 +8,14 @@ status. One session, no protocol. A hospital's answer is full (F) if every group
 for came, in part (P) if some came, else it was refused (X); with the reasons. Asked in the order
 of a day and in three random orders, with K = 10 and K = 5. Without `cuts`, age bands are asked for
 by conditions.
+
+With `book` a protocol is asked once (disease, sex and age band crossed; chest pain, smoking and
+ward at the side), and every question goes to its book: where merged levels keep some people of a
+hospital from being counted, it answers in part.
 """
 
 import inspect
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +24,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unpooled import Federation
+from unpooled import Book, Federation
 from unpooled.errors import RefusedError, UnpooledError
+from unpooled.results.record import Merged
 
 HOSPITALS = {"Haifa": 300, "Lausanne": 290, "Bern": 200, "Porto": 120}
 LEVELS = {
@@ -245,8 +251,81 @@ def _print_totals(k: int, name: str, answers: Mapping[Asked, Mapping[str, Fared]
     print(f"{k:>3} {name:<10} {counts}  {why}")
 
 
+# --- from the book of a protocol ----------------------------------------------------------------
+
+PROTOCOL: dict[str, Any] = {
+    "title": "A day of questions",
+    "groups": [
+        {"name": "disease", "levels": ["no", "yes"]},
+        {"name": "sex", "levels": ["F", "M"]},
+        {"name": "age_band", "of": "age", "cuts": [60], "labels": ["under 60", "60 and over"]},
+        {"name": "cp", "levels": list(LEVELS["cp"]), "with": []},
+        {"name": "smoker", "levels": ["no", "yes"], "with": []},
+        {"name": "ward", "with": []},
+    ],
+    "variables": {
+        name: {"kind": "number"} for name in ("trestbps", "chol", "thalach", "oldpeak", "crp")
+    },
+}
+WHERE = {
+    "age >= 60": {"age_band": "60 and over"},
+    "age < 60": {"age_band": "under 60"},
+    "sex == 'F'": {"sex": "F"},
+    "sex == 'M'": {"sex": "M"},
+}
+
+
+def from_book(asked: Asked, book: Book) -> dict[str, Fared]:
+    """How each hospital answers one question in the book."""
+    more: dict[str, Any] = {}
+    if asked.where is not None:
+        more["where"] = WHERE.get(asked.where, asked.where)
+    if asked.by is not None:
+        more["by"] = "age_band" if asked.cuts is not None else asked.by
+    if asked.method is not None and asked.what != "table":
+        more["method"] = asked.method
+    try:
+        result = getattr(book, asked.what)(asked.variable, **more)
+    except UnpooledError as error:
+        return {name: Fared("X", (type(error).__name__,)) for name in HOSPITALS}
+    fared_by = {}
+    for name in HOSPITALS:
+        refusals = [refusal for refusal in result.refusals if refusal.center == name]
+        merged = [note for note in result.record.merged if getattr(note, "center", "") == name]
+        merged = [note for note in merged if isinstance(note, Merged)]
+        judged = _judged(asked, refusals)
+        left_out = sum(note.people for note in merged)
+        if judged.how == "F" and merged:
+            judged = Fared("X" if left_out >= HOSPITALS[name] - 1 else "P", (f"-{left_out}",))
+        fared_by[name] = judged
+    return fared_by
+
+
+def book_of(k: int) -> Book:
+    """The book of the four hospitals."""
+    with federation(k) as fed:
+        book = fed.run(PROTOCOL)
+        print(f"K = {k}: one protocol, {len(fed.releases)} releases, one from each hospital\n")
+    return book
+
+
+def print_book(k: int) -> None:
+    """All questions from one book."""
+    book = book_of(k)
+    answers = {asked: from_book(asked, book) for asked in questions()}
+    _print_table(answers, k)
+    each = [f.how for by_hospital in answers.values() for f in by_hospital.values()]
+    answered = sum(any(f.how != "X" for f in own.values()) for own in answers.values())
+    print(f"questions answered: {answered} of {len(answers)}")
+    print(f"hospitals' answers: {Counter(each)} of {len(each)}")
+
+
 def main() -> None:
     """Ask them in each order with both K, and print how they fared."""
+    if sys.argv[1:] == ["book"]:
+        for k in (10, 5):
+            print_book(k)
+        return
     days = {(k, name): day(k, order) for k in (10, 5) for name, order in orders()}
     for k in (10, 5):
         _print_table(days[k, "as listed"], k)

@@ -140,22 +140,25 @@ def test_effects_of_subgroups_are_near_the_pooled_ones(book: Book, variable: str
     for center in result.centers:
         part, truth = center.pairs["control", "patient"], exact[center.center]
         assert (part.n_x, part.n_y) == (truth.n_x, truth.n_y)
-        assert abs(part.effect - truth.effect) <= 0.3 * np.sqrt(truth.effect_variance)
+        assert abs(part.effect - truth.effect) <= 0.4 * np.sqrt(truth.effect_variance)
 
 
 def test_a_comparison_within_strata_is_van_elterens(book: Book) -> None:
     result = book.compare("crp", by="arm", strata=["sex", "age_band"])
-    band = pandas.cut(EVERYBODY["age"], [0, 49.9, 64.9, 200], labels=False)
+    names = ["under 50", "50 to under 65", "65 and over"]
+    band = pandas.cut(EVERYBODY["age"], [0, 49.9, 64.9, 200], labels=names).astype(str)
+    told = {(unit.center, unit.stratum) for unit in result.centers}
     weighted = squares = 0.0
-    for _, part in EVERYBODY.groupby(["center", "sex", band]):
+    for (center, sex, age), part in EVERYBODY.groupby(["center", "sex", band]):
+        if (center, f"{sex}, {age}") not in told:
+            continue  # some level is merged there: they are left out
         x, y = (of_arm(arm, part)["crp"] for arm in ("control", "patient"))
-        if min(len(x), len(y)):
-            u = 2 * mannwhitneyu(y, x).statistic - len(x) * len(y)
-            variance = len(x) * len(y) * (len(part) + 1) / 3
-            weighted += len(x) * len(y) * u / variance
-            squares += (len(x) * len(y)) ** 2 / variance
+        u = 2 * mannwhitneyu(y, x).statistic - len(x) * len(y)
+        variance = len(x) * len(y) * (len(part) + 1) / 3
+        weighted += len(x) * len(y) * u / variance
+        squares += (len(x) * len(y)) ** 2 / variance
     assert result.strata == ("sex", "age_band")
-    assert result.test.statistic == pytest.approx(weighted / np.sqrt(squares), abs=0.35)
+    assert result.test.statistic == pytest.approx(weighted / np.sqrt(squares), abs=0.25)
     assert "within sex and age_band" in result.title
 
 

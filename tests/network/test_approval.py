@@ -17,10 +17,13 @@ from unpooled import Federation
 from unpooled.center.ledger import Entry, read, verify
 from unpooled.center.questions import (
     CatalogueQuestion,
+    Grouping,
     LatticeQuestion,
     Moments,
     MomentsQuestion,
+    Protocol,
     ProtocolQuestion,
+    ProtocolVariable,
     Reason,
     Sizes,
     SizesQuestion,
@@ -129,6 +132,34 @@ def test_what_the_steward_refuses_is_named_and_recorded_once(
     assert refusal.kind == "refusal"
     assert "sizes" not in refusal.answer
     assert "nothing waits" in run("center", "approve", kit, wanted=2)
+
+
+def test_a_study_is_approved_once_and_its_book_arrives(
+    kit: Path, careful: Federation, analyst: ThreadPoolExecutor
+) -> None:
+    study = Protocol(
+        title="Length of stay",
+        purpose="Whether arm a stays shorter",
+        groups=(Grouping(name="arm"), Grouping(name="band", of="age", cuts=(50.0,))),
+        variables={"los": ProtocolVariable(kind="number")},
+    )
+    before = len(entries(kit))
+    asked = analyst.submit(careful.run, study)
+    words = wait_for_pending(kit, "protocol Length of stay", asked)
+    assert "purpose:      Whether arm a stays shorter" in words
+    assert "grouped by:   band of age (under 50, 50 and over)" in words
+    assert "lattice of los by arm x band:" in words
+    assert len(entries(kit)) == before
+    run("center", "approve", kit, words.split()[0])
+    book = asked.result(PATIENT)
+    after = entries(kit)[before:]
+    kinds = [type(decode_question(entry.question.encode())) for entry in after]
+    assert kinds == [SizesQuestion, MomentsQuestion, LatticeQuestion, ProtocolQuestion]
+    assert {entry.asker for entry in after} == {"analyst"}
+    assert not book.missing
+    compared = book.compare("los", by="arm")
+    assert [one.center for one in compared.centers] == ["Haifa", "Bern", "Porto"]
+    assert run("center", "pending", kit) == "nothing waits for the steward\n"
 
 
 @pytest.fixture

@@ -66,6 +66,8 @@ def test_the_study_sees_its_own_names_codes_and_units(folder: Path) -> None:
 
 
 def test_a_center_answers_by_its_own_policy_and_keeps_its_ledger(folder: Path) -> None:
+    declared = CENTER.replace("k = 5", "k = 5\ngroupings = { sex = [] }")
+    (folder / "center.toml").write_text(declared)
     center = open_center(read_center(folder / "center.toml"), folder)
     question = SizesQuestion(variable="los", by="sex")
     answer = decode_answer(center.answer(encode(question)).payload)

@@ -23,6 +23,7 @@ from unpooled.center.questions import (
     MomentsQuestion,
     RanksQuestion,
     SizesQuestion,
+    SurvivalQuestion,
     TableQuestion,
 )
 from unpooled.maths.moments import MeanSD
@@ -105,6 +106,9 @@ GROUPS: Mapping[str | None, tuple[str, ...]] = {
 }
 
 
+HORIZON = 6.0
+
+
 def question_of(random: Random, where: str | None) -> AboutPeople:
     """A question about one variable, in groups or not."""
     variable = str(random.choice(VARIABLES))
@@ -112,6 +116,8 @@ def question_of(random: Random, where: str | None) -> AboutPeople:
     fields: dict[str, Any] = {"variable": variable, "where": where}
     if by is not None:
         fields |= {"by": by, "groups": GROUPS[by]}
+    if random.random() < 0.15:
+        return SurvivalQuestion(**(fields | {"variable": "crp"}), event="yes", horizon=HORIZON)
     kinds: tuple[type[AboutPeople], ...] = (
         SizesQuestion,
         MomentsQuestion,
@@ -135,6 +141,9 @@ def counted(question: AboutPeople, cohort: Cohort, aggregate: dict[str, Any]) ->
         x, y = question.groups or ()
         answer = [{"group": x, "n": aggregate["n_x"]}, {"group": y, "n": aggregate["n_y"]}]
     for group in answer:
+        if isinstance(question, SurvivalQuestion):
+            yield from by_status(question, cohort, group)
+            continue
         people, part = cohort.members(group["group"]), cohort.counted(group["group"])
         table = group.get("table") or {"counts": group.get("counts") or [group["n"]]}
         edges = table.get("edges", aggregate.get("edges", []))
@@ -147,6 +156,22 @@ def counted(question: AboutPeople, cohort: Cohort, aggregate: dict[str, Any]) ->
         if group.get("missing"):
             yield Told((people & ~part).astype(np.int64), question.variable)
         yield from of_values(question.variable, part, values, group)
+
+
+def by_status(question: SurvivalQuestion, cohort: Cohort, group: dict[str, Any]) -> Iterator[Told]:
+    """Whom the cells of a group's event times, and of its censoring times, count."""
+    people, status = cohort.members(group["group"]), cohort.status()
+    times = np.minimum(cohort.value(), question.horizon)
+    seen = people & (status > 0) & ~np.isnan(times)
+    had = seen & (status == 1) & (cohort.value() <= question.horizon)
+    yield Told(people.astype(np.int64))
+    for name, some in (("events", had), ("censored", seen & ~had), ("either", seen)):
+        table = group[name]
+        if table is not None:
+            cell = np.where(some, np.searchsorted(table["edges"], times) + 1, 0)
+            counts = np.bincount(cell, minlength=len(table["counts"]) + 1)[1:]
+            assert counts.tolist() == table["counts"], "the harness must know whom a count is about"
+            yield from (Told(cell, variable) for variable in (question.variable, question.event))
 
 
 def of_values(

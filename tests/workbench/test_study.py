@@ -224,7 +224,7 @@ def test_every_analysis_of_a_book_has_a_card(place: Place, tmp_path: Path) -> No
     run(part)
     watch(part)
     names = set(re.findall(r'href="/book/(\w+)"', part.get("/book").text)) - {"file"}
-    assert {"describe", "compare", "quantiles", "table", "survival", "crosstab"} <= names
+    assert {"describe", "compare", "quantiles", "table", "survival", "crosstab", "table1"} <= names
     for name in names:
         page = part.get(f"/book/{name}").text
         assert 'class="answer"' in page, name
@@ -268,6 +268,20 @@ def test_what_was_not_shown_is_not_asked(place: Place) -> None:
     assert reply.status == 409
     assert "in another tab" in reply.text
     assert place.wire.asked == [tuple(place.wire.centers)]  # the catalogue alone
+
+
+def test_a_dry_run_says_what_each_center_would_tell(place: Place) -> None:
+    own = place.browser("own")
+    shown = look(own).split('name="shown" value="')[1].split('"')[0]
+    assert own.post("/protocol/check", shown=shown).status == 303
+    until = time.monotonic() + 60
+    while "data-poll" in (page := own.get("/protocol").text) and time.monotonic() < until:
+        time.sleep(0.1)
+    checked = page.split('id="check"')[1].split("Ask the centers once")[0]
+    for center in ("Haifa", "Lausanne", "Milan", "Oslo", "Porto"):
+        assert f"<bdi>{center}</bdi>" in checked
+    assert own.get("/study").text.count('class="state') == 0  # nothing was run
+    assert "<table" not in look(own, variable=["age"]).split('id="check"')[1]  # of another protocol
 
 
 def test_another_user_sees_no_study(place: Place) -> None:

@@ -26,7 +26,6 @@ Names = str | Sequence[str] | None
 Where = str | Mapping[str, object] | None
 
 _APART = ", "  # between the levels of a group by several groupings
-_TOGETHER = " or "  # between levels that are told together
 NOBODYS = (OTHER, MISSING_LEVEL)
 
 
@@ -301,7 +300,6 @@ class Meaning:
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # and their levels
     merged: dict[tuple[str, ...], int] = field(default_factory=dict)  # groupings → people left out
     ungrouped: int = 0  # people with another level of the grouping, or none
-    coarse: int = 0  # people of strata whose levels are merged
 
     @property
     def lost(self) -> int:
@@ -335,19 +333,17 @@ def meaning(
 ) -> Meaning:
     """To which group and stratum each block of a center belongs, and who is left out."""
     meant = Meaning(center)
-    cells: dict[str, tuple[frozenset[tuple[str, ...]], str]] = {}
     for label, n in people.items():
         levels = levels_by_grouping(label, groupings)
         group = _group_of(selection, levels, n, meant)
         if group is None:
             continue
-        cells_here = frozenset(product(*(levels[grouping.name] for grouping in selection.strata)))
-        meant.coarse += n if len(cells_here) > 1 else 0
-        cells[label] = cells_here, group
-    strata = _joined([cells_here for cells_here, _ in cells.values()])
-    for (label, (_, group)), joined in zip(cells.items(), strata, strict=True):
-        name = _stratum_name(joined, selection.strata) if selection.strata else None
-        meant.places[label] = group, name
+        several = tuple(g.name for g in selection.strata if len(levels[g.name]) > 1)
+        if several:  # within a coarser stratum people would differ in more than their group
+            meant.merged[several] = meant.merged.get(several, 0) + n
+            continue
+        stratum = _APART.join(levels[grouping.name][0] for grouping in selection.strata)
+        meant.places[label] = group, stratum if selection.strata else None
     return meant
 
 
@@ -384,25 +380,6 @@ def _wanted(selection: Selection, levels: Sequence[str]) -> str | None:
     if selection.groups is not None:
         return name if name in selection.groups else None
     return None if any(level in NOBODYS for level in levels) else name
-
-
-def _joined(cells: Sequence[frozenset[tuple[str, ...]]]) -> list[frozenset[tuple[str, ...]]]:
-    """Strata that share a level are one, and so are those that these share one with."""
-    strata: list[frozenset[tuple[str, ...]]] = []
-    for cell in cells:
-        touching = [stratum for stratum in strata if stratum & cell]
-        strata = [stratum for stratum in strata if stratum not in touching]
-        strata.append(cell.union(*touching))
-    return [next(stratum for stratum in strata if cell <= stratum) for cell in cells]
-
-
-def _stratum_name(cells: frozenset[tuple[str, ...]], strata: Sequence[Grouping]) -> str:
-    parts = []
-    for grouping, part in zip(strata, zip(*cells, strict=True), strict=True):
-        levels = set(part)
-        in_turn = [name for name in grouping.names if name in levels]
-        parts.append(_TOGETHER.join([*in_turn, *sorted(levels.difference(in_turn))]))
-    return _APART.join(parts)
 
 
 def groups_in_order(selection: Selection, there: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

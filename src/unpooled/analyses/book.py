@@ -1127,16 +1127,20 @@ class Shelf:
             limits = _band_limits(block, variable, groupings, half)
             tables[center, block] = _within(table, limits, lattices[center])
         few = {key for key, table in tables.items() if _says_little(table, lattices[key[0]])}
-        plain = [table for key, table in tables.items() if key not in few]
-        everybody: tuple[FloatArray, FloatArray] | None = None
+        plain = {key: table for key, table in tables.items() if key not in few}
+        everybody: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
         if plain and few:
-            whole = place(plain, common_lattice(list(answers.values()), declared, plain))
-            everybody = nodes_of(whole.values, whole.weights)
+            lattice = common_lattice(list(answers.values()), declared, list(plain.values()))
+            parts = _by_first_grouping(plain)
+            for level, own in ((), plain), *parts.items():
+                whole = place(list(own.values()), lattice)
+                everybody[level] = nodes_of(whole.values, whole.weights)
         done: dict[str, dict[str, int]] = {}
         tilted: dict[tuple[str, str], Completed] = {}
         for center, block in sorted(few):
             people = _mean_sd(moments.get(center), block)
-            nodes = everybody
+            levels = block_levels(block)
+            nodes = everybody.get(levels[0] if levels else (), everybody.get(()))
             if nodes is None and people is not None:
                 nodes = normal_nodes(people, lattices[center])
             if nodes is None:
@@ -1151,10 +1155,11 @@ class Shelf:
             for (center, block), table in tables.items()
         }
         lattice = common_lattice(list(answers.values()), declared, list(tables.values()))
-        placed = {}
+        placed: dict[tuple[str, str], Placed] = {}
         if tables:
-            whole = place(list(tables.values()), lattice)
-            placed = dict(zip(tables, whole.by_center(len(tables)), strict=True))
+            for part in _by_first_grouping(tables).values():
+                whole = place(list(part.values()), lattice)
+                placed |= dict(zip(part, whole.by_center(len(part)), strict=True))
             placed |= {key: completion.placed for key, completion in tilted.items()}
             if lattice.resolution is not None:
                 placed = {
@@ -1162,6 +1167,17 @@ class Shelf:
                     for key, people_there in placed.items()
                 }
         return cls(lattice, tables, placed, done)
+
+
+def _by_first_grouping(
+    tables: Mapping[tuple[str, str], LatticeTable],
+) -> dict[tuple[str, ...], dict[tuple[str, str], LatticeTable]]:
+    """The blocks of each level of the most important grouping, which have a shape of their own."""
+    found: dict[tuple[str, ...], dict[tuple[str, str], LatticeTable]] = {}
+    for (center, block), table in tables.items():
+        levels = block_levels(block)
+        found.setdefault(levels[0] if levels else (), {})[center, block] = table
+    return found
 
 
 def _says_little(table: LatticeTable, lattice: Lattice) -> bool:

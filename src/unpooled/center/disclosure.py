@@ -244,9 +244,10 @@ class Told:
         numbers: Sequence[int],
     ) -> None:
         """Raise TooClose unless so many numbers of each of these parts put together follow."""
-        together = np.zeros(len(label), dtype=np.int64)
+        group = np.zeros(int(label.max(initial=0)) + 1, dtype=np.int64)
         for number, parts in enumerate(apart, 1):
-            together[np.isin(label, list(parts))] = number
+            group[list(parts)] = number
+        together = group[label]
         left = _parts(self._unknown(kept, before, together, np.array(numbers, dtype=np.int64)))
         if left:
             raise TooClose(lacking=frozenset[int]().union(*(apart[n - 1] for n in left)))
@@ -266,15 +267,13 @@ class Told:
         if not len(some):
             return []
         size, tie = len(numbers) + 1, _Ties(len(numbers) + 1)
-        for part in follow:
-            tie.join(part, 0)
+        tie.join(np.array(sorted(follow), dtype=np.int64), np.zeros(size, dtype=np.int64))
         steps = [np.zeros(size, dtype=np.int64), _next(some, size)]
         steps += [np.full(size, base) for base in self._largest(label)]
         steps.append(self._largest_beside(before, label, size))
         for partner in steps:
             enough = self._ties(before, label, numbers, most, partner)
-            for part in some[enough[some]].tolist():
-                tie.join(part, int(partner[part]))
+            tie.join(some[enough[some]], partner)
             apart = tie.apart(some)
             if not apart:
                 break
@@ -308,16 +307,14 @@ class Told:
             return
         shared = self._shared(before, label, len(numbers) + 1)
         for _ in range(_ROUNDS):
-            clusters = tie.clusters(len(numbers) + 1)
+            clusters = tie.clusters
             others = np.where(clusters[:, None] == clusters, 0, shared)
             partner = np.where(others.max(axis=1) >= self.k, others.argmax(axis=1), 0)
             linked = some[partner[some] > 0]
             enough = self._ties(before, label, numbers, most, partner)
-            ties = linked[enough[linked]].tolist()
-            for part in ties:
-                tie.join(part, int(partner[part]))
-            for part in set(linked.tolist()) - set(ties):
-                shared[part, partner[part]] = 0
+            tie.join(linked[enough[linked]], partner)
+            left = linked[~enough[linked]]
+            shared[left, partner[left]] = 0
             if not len(linked):
                 return
 
@@ -395,12 +392,10 @@ class Told:
         needed = np.maximum(self.k, 2 * numbers[some - 1])
         steps = np.minimum(spare[:, :1], spare[:, 1:])  # to the parts without sums
         steps[before.without_sums] = spare[before.without_sums, 1:]  # no other sum takes them away
-        for part in some[steps.sum(axis=0) >= needed].tolist():
-            tie.join(part, 0)
+        tie.join(some[steps.sum(axis=0) >= needed], np.zeros(size, dtype=np.int64))
         steps = np.minimum(spare[:, 1:-1], spare[:, 2:])  # from one to the next
         enough = steps.sum(axis=0) >= np.maximum(needed[:-1], needed[1:])
-        for place in np.flatnonzero(enough).tolist():
-            tie.join(int(some[place]), int(some[place + 1]))
+        tie.join(some[:-1][enough], _next(some, size))
         return tie.apart(some)
 
     def _spare(self, before: "_Prefix", label: IntArray, size: int, most: int) -> IntArray:
@@ -597,26 +592,31 @@ class _Ties:
     """Which parts are joined by steps; 0 is the outside."""
 
     def __init__(self, size: int) -> None:
-        self._root = list(range(size))
+        self._root = np.arange(size)
 
-    def join(self, part: int, other: int) -> None:
-        self._root[self._of(part)] = self._of(other)
+    def join(self, parts: IntArray, partner: IntArray) -> None:
+        """Join each of these parts to its partner."""
+        others = partner[parts]
+        if len(others) and np.all(others == others[0]):  # many to one, at once
+            roots = self._root[parts]
+            self._root[np.isin(self._root, roots)] = self._root[others[0]]
+            return
+        for part, other in zip(parts.tolist(), others.tolist(), strict=True):
+            one, two = self._root[part], self._root[other]
+            if one != two:
+                self._root[self._root == one] = two
 
-    def _of(self, part: int) -> int:
-        while self._root[part] != part:
-            self._root[part] = part = self._root[self._root[part]]
-        return part
-
-    def clusters(self, size: int) -> IntArray:
-        """For each part one of those that it is joined to, the same for all of these."""
-        return np.array([self._of(part) for part in range(size)], dtype=np.int64)
+    @property
+    def clusters(self) -> IntArray:
+        """For each part, and the outside, a number that those it is joined to have, too."""
+        return self._root.copy()
 
     def apart(self, some: IntArray) -> list[frozenset[int]]:
         """The parts that are not joined to the outside, those joined to each other together."""
-        joined: dict[int, set[int]] = {}
-        for part in some.tolist():
-            joined.setdefault(self._of(part), set()).add(part)
-        return [frozenset(parts) for root, parts in joined.items() if root != self._of(0)]
+        left = some[self._root[some] != self._root[0]]
+        left = left[np.argsort(self._root[left], kind="stable")]
+        ends = np.flatnonzero(np.diff(self._root[left])) + 1
+        return [frozenset(parts.tolist()) for parts in np.split(left, ends) if len(parts)]
 
 
 def _next(some: IntArray, size: int) -> IntArray:

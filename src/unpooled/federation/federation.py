@@ -247,6 +247,11 @@ class Federation:
         return Releases(tuple(self._coordinator.received))
 
     @property
+    def counts_jointly(self) -> bool:
+        """Whether a protocol has a joint center, for those who are too small."""
+        return self._keepers is not None
+
+    @property
     def codebook(self) -> Codebook:
         """What is public about the variables, as it was declared."""
         return dict(self._variables)

@@ -101,6 +101,7 @@ class ProtocolCheckResult:
             lacking = self._lacking()
             which = f"Drop {lacking}" if lacking else "Ask larger centers, or a joint center"
             yield f"No center can tell anything. {which}."
+        yield from self._spelled_twice()
         for names in dict.fromkeys(one.groupings for one in self.groupings if one.blocks):
             same = [one for one in self.groupings if one.groupings == names and one.blocks]
             merged = {name: sum(one.merged[name] for one in same) for name in names}
@@ -118,6 +119,19 @@ class ProtocolCheckResult:
                     f"{' and '.join(whole)} {'is' if len(whole) == 1 else 'are'} kept apart "
                     "everywhere: a lower priority would cost this where people are few."
                 )
+
+    def _spelled_twice(self) -> Iterator[str]:
+        """Levels that differ in case or spaces only."""
+        levels: dict[tuple[str, str], set[str]] = {}
+        for one in self.groupings:
+            for block in one.blocks:
+                for name, some in zip(one.groupings, block, strict=True):
+                    for level in some:
+                        levels.setdefault((name, level.strip().casefold()), set()).add(level)
+        for (name, _), spellings in levels.items():
+            if len(spellings) > 1:
+                shown = " and ".join(map(repr, sorted(spellings)))
+                yield f"{name}: {shown} look like one level. Spell it one way at the centers."
 
     def _lacking(self) -> str:
         """The groupings that no center has."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unpooled.center.questions import (
+    Grouping,
     ProtocolAnswer,
     ProtocolQuestion,
     decode_answer,
@@ -39,11 +40,21 @@ def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -
 
 
 def _purpose(held: HeldPayload) -> list[str]:
-    """What a study is for, as the analyst states it."""
+    """What a study is for, as the analyst states it, and who is grouped how."""
     question = None if held.question == "null" else decode_question(held.question.encode())
     if not isinstance(question, ProtocolQuestion):
         return []
-    return [f"  purpose:      {question.protocol.purpose or 'not stated'}"]
+    purpose = f"  purpose:      {question.protocol.purpose or 'not stated'}"
+    return [purpose, *(f"  grouped by:   {_grouping(one)}" for one in question.protocol.groups)]
+
+
+def _grouping(grouping: Grouping) -> str:
+    """Who is grouped how."""
+    of = "" if grouping.of is None else f" of {grouping.of}"
+    levels = ", ".join(grouping.names) or "each level that K people have"
+    others = " and ".join(grouping.with_ or ()) or "no other grouping"
+    crossed = "" if grouping.with_ is None else f", with {others}"
+    return f"{grouping.name}{of} ({levels}){crossed}"
 
 
 def _parts(held: HeldPayload) -> list[str]:

@@ -110,7 +110,7 @@ class Sheet:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     indented: tuple[bool, ...]
-    footnotes: tuple[tuple[str, str], ...]  # the mark, and what it means
+    footnotes: tuple[tuple[str, str], ...]  # the mark, and what it means; notes have no mark
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -165,7 +165,7 @@ class Table1Result(Result):
             (f"{_INDENT if indented else ''}{first}", *rest)
             for (first, *rest), indented in zip(sheet.rows, sheet.indented, strict=True)
         ]
-        marks = Sentences([f"{mark} {text}" for mark, text in sheet.footnotes])
+        marks = Sentences([f"{mark} {text}" for mark, text in sheet.footnotes if mark])
         left = Remarks("Left out", [("left out", f"{name}: {why}") for name, why in self.left_out])
         return [Grid(sheet.header, shown), marks, left]
 
@@ -263,7 +263,8 @@ class _Writer:
         for row in self._table.rows:
             for note in row.notes:
                 self._mark(f"{row.label}: {note}")
-        footnotes = tuple((mark, text) for text, mark in self._notes.items())
+        marked = [(mark, text) for text, mark in self._notes.items()]
+        footnotes = (*marked, *(("", note) for note in self._table.record.notes))
         title = self._table.title
         return Sheet(title, tuple(header), tuple(self._rows), tuple(self._indented), footnotes)
 

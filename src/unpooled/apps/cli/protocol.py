@@ -63,6 +63,21 @@ def _asks_centers(*parameters: Parameter) -> Callable[[Callable[..., None]], Cal
     _parameter(
         "file", Path, typer.Argument(metavar="FILE", help="The protocol.", show_default=False)
     ),
+)
+def check(**typed: Any) -> None:
+    """Say what the centers would tell, what they merge and what is lost; no count is told."""
+    from unpooled.analyses.protocol import read_protocol
+    from unpooled.apps.cli.analyses import open_federation
+
+    plan = read_protocol(typed["file"])
+    with open_federation(typed) as fed:
+        print(fed.check(plan))
+
+
+@_asks_centers(
+    _parameter(
+        "file", Path, typer.Argument(metavar="FILE", help="The protocol.", show_default=False)
+    ),
     _parameter(
         "out",
         Path | None,

@@ -13,6 +13,7 @@ from unpooled.errors import InputError
 
 _SERVING = {
     "book": (Path | None, None, "A study's book, in place of centers: nobody is asked."),
+    "joint": (bool, False, "For protocols: centers that are too small count in a joint center."),
     "port": (int, 0, "The port; without it, any that is free."),
     "browser": (bool, True, "Open the page in the browser."),
     "key": (Path | None, None, "Write a key for programs to this file; only you can read it."),

@@ -213,6 +213,7 @@ ad_hoc = "groupings"         # people are chosen by groupings alone; "free": by 
 # Name the groupings; without them single questions are about everybody. Each is a column, [] for
 # its levels, or the cut points of a number. Never a name, a number of a person, or a date.
 # groupings = {{ sex = [], arm = [], age = [65] }}
+# joint = "no"               # by default a center that is too small counts in a joint center
 refusals_a_day = 200         # after so many nothing is answered until the next day (UTC)
 
 # [postgres]

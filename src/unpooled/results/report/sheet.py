@@ -42,7 +42,7 @@ def _indented(sheet: "Sheet", indent: str = _INDENT) -> list[tuple[str, ...]]:
 
 
 def _text(sheet: "Sheet") -> str:
-    notes = Sentences([f"{mark} {text}" for mark, text in sheet.footnotes])
+    notes = Sentences([f"{mark or 'note:'} {text}" for mark, text in sheet.footnotes])
     return parts_text(sheet.title, [Grid(sheet.header, _indented(sheet)), notes]) + "\n"
 
 
@@ -83,7 +83,7 @@ def _csv(sheet: "Sheet") -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(sheet.header)
     writer.writerows(_indented(sheet, "  "))
-    writer.writerows([f"{mark} {text}"] for mark, text in sheet.footnotes)
+    writer.writerows([f"{mark} {text}".strip()] for mark, text in sheet.footnotes)
     return out.getvalue()
 
 
@@ -156,9 +156,9 @@ def _word(sheet: "Sheet") -> bytes:
     for mark, text in sheet.footnotes:
         note = whole.add_paragraph()
         note.paragraph_format.space_after = Pt(0)
-        sign = note.add_run(mark)
+        sign = note.add_run(f"{mark} " if mark else "")
         sign.font.superscript, sign.font.size = True, Pt(9)
-        note.add_run(f" {text}").font.size = Pt(9)
+        note.add_run(text).font.size = Pt(9)
     written = BytesIO()
     whole.save(written)
     return written.getvalue()
@@ -182,6 +182,12 @@ def _word_table(whole: Any, sheet: "Sheet") -> None:
 
     lines = [(sheet.header, False), *zip(sheet.rows, sheet.indented, strict=True)]
     table = whole.add_table(rows=len(lines), cols=len(sheet.header))
+    page = whole.sections[-1]
+    room = page.page_width - page.left_margin - page.right_margin
+    widest = [max(len(cells[i]) for cells, _ in lines) + 4 for i in range(len(sheet.header))]
+    table.autofit = False
+    for column, letters in zip(table.columns, widest, strict=True):
+        column.width = int(room * letters / sum(widest))
     right = [alignment(i, sheet.rows) == "right" or i > 0 for i in range(len(sheet.header))]
     for i, (cells, below) in enumerate(lines):
         for cell, text, to_right in zip(table.rows[i].cells, cells, right, strict=True):

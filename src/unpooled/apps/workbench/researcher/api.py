@@ -51,6 +51,7 @@ class Api:
             Route("/api/releases", _json(self.releases)),
             Route("/api/questions/{number:int}", _json(self.question)),
             Route("/api/protocol", _json(self.run), methods=["POST"]),
+            Route("/api/protocol/check", _json(self.check), methods=["POST"]),
             Route("/api/study", _json(self.study)),
             Route("/api/study/{act}", _json(self.act), methods=["POST"]),
             Route("/api/book", _json(self.book)),
@@ -92,6 +93,14 @@ class Api:
         protocol, work = read_protocol(tables), self._work(request)
         work.run(protocol, tables)
         return _answer(_study(work), 202, {"location": "/api/study"})
+
+    async def check(self, request: Request) -> Response:
+        """What the centers would tell for a protocol."""
+        tables, work = _object(await request.body()), self._work(request)
+        if work.federation is None:
+            raise InputError("a book asks no center")
+        asked = work.worker.submit(work.federation.check, tables)
+        return _answer((await run_in_threadpool(asked.result)).to_dict())
 
     async def study(self, request: Request) -> Response:
         """How far each center is."""
@@ -241,6 +250,9 @@ def openapi(analyses: Mapping[str, Analysis]) -> dict[str, Any]:
     }
     paths |= {
         "/api/protocol": _post("protocol", "Ask a protocol: its tables.", {"type": "object"}),
+        "/api/protocol/check": _post(
+            "check", "What the centers would tell: a dry run, without a count.", {"type": "object"}
+        ),
         "/api/study": _get("How far each center is with the protocol.", 404),
         "/api/study/cancel": _post("cancel", "Ask no further center.", None),
         "/api/study/resume": _post("resume", "Ask the centers that have not answered.", None),

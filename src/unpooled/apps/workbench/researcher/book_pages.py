@@ -62,8 +62,7 @@ def choices_in(book: Book, analysis: str) -> Choices:
         "time": [outcome.time for outcome in protocol.survival],
         "event": [outcome.event for outcome in protocol.survival],
     }
-    if analysis == "table1":
-        offered["variable"] = list(protocol.variables)
+    offered["variables"] = [*protocol.variables, *groupings]
 
     def choices(argument: str) -> list[tuple[str, str]]:
         names = dict.fromkeys(offered.get(argument, groupings))
@@ -71,6 +70,14 @@ def choices_in(book: Book, analysis: str) -> Choices:
         return [(name, f"{name}: {labels[name]}" if name in labels else name) for name in names]
 
     return choices
+
+
+def _can_be_asked(book: Book, analysis: Analysis) -> bool:
+    """Whether there is something that each argument may name, where it must or stands first."""
+    choices = choices_in(book, analysis.name)
+    needed = ("variable", "time")
+    named = [a.name for a in analysis.arguments if a.required or a.name in needed]
+    return all(choices(name) for name in named)
 
 
 def with_first(analysis: Analysis, choices: Choices, typed: Typed) -> Typed:
@@ -111,7 +118,7 @@ class BookPages:
         named = [
             (name, words.ANALYSES.get(name, name.capitalize()), analysis.help)
             for name, analysis in self.analyses.items()
-            if book is not None and choices_in(book, name)(analysis.arguments[0].name)
+            if book is not None and _can_be_asked(book, analysis)
         ]
         return self._page(request, "book.html", book=book, analyses=named)
 

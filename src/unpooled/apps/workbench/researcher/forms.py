@@ -150,7 +150,8 @@ def _read(argument: Argument, given: list[str]) -> Any:
     match argument.kind:
         case "variables":
             named = list(dict.fromkeys(given))
-            return named[0] if len(named) == 1 else named
+            one = len(named) == 1 and argument.name != "variables"  # that is a list, also of one
+            return named[0] if one else named
         case "choices":
             return list(dict.fromkeys(given))
         case "names":

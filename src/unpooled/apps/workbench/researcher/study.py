@@ -15,6 +15,7 @@ from unpooled.federation import Federation
 from unpooled.results.releases import Received, payload_sentence
 
 AGAIN_SECONDS = 5.0  # between two questions to a center whose steward has not decided
+JOINED = "counts in the joint center"
 _WAITS = (Reason.WAITING_FOR_STEWARD,)
 
 
@@ -53,6 +54,7 @@ class Study:
     problem: str = ""
     running: bool = False
     _stop: threading.Event = field(default_factory=threading.Event)
+    whole: bool = False  # whether the book came in one piece
     _book: Book | None = None
 
     def __post_init__(self) -> None:
@@ -64,6 +66,8 @@ class Study:
         """What came back so far; None while nobody has answered."""
         if not self.received:
             return None
+        if self.whole:
+            return self._book
         if self._book is None or len(self._book.centers) != len(self.received):
             refused = [item for item in self.refusals.items() if item[0] not in self.received]
             every = self.federation.centers
@@ -102,6 +106,8 @@ class Study:
 
     def _run(self) -> None:
         try:
+            if self.federation.counts_jointly:
+                self._run_jointly()
             while self.open_centers and not self._stop.is_set():
                 for center in self.open_centers:
                     if not self._stop.is_set():
@@ -113,6 +119,27 @@ class Study:
             self.problem = str(error)
         finally:
             self.running = False
+
+    def _run_jointly(self) -> None:
+        """All at once: small centers count together, so they are asked together."""
+        asked = self.open_centers
+        for center in asked:
+            self.states[center].to("asking")
+        book = self.federation.run(self.protocol, into=self._book)
+        self._book, self.whole = book, True
+        self.received |= {release.center: release for release in book.releases}
+        why = {refusal.center: refusal for refusal in book.refusals}
+        for center in asked:
+            one = self.states[center]
+            if center in book.centers:
+                one.to("answered")
+            elif center in book.members:
+                one.to("answered", JOINED)
+            elif center in why:
+                one.to("refused", f"{why[center].rule} ({why[center].reason})")
+            else:
+                one.to("down")
+        self._stop.set()  # who is left is asked together again, when the analyst says so
 
     def _ask(self, center: str) -> None:
         one = self.states[center]

@@ -24,6 +24,7 @@ from unpooled.apps.workbench.researcher.saving import file_name
 from unpooled.apps.workbench.researcher.study import Study
 from unpooled.apps.workbench.researcher.work import Source, Work
 from unpooled.errors import UnpooledError
+from unpooled.results.report.text import alignment
 
 Show = Callable[..., Response]
 
@@ -41,6 +42,7 @@ class StudyPages:
         return [
             Route("/protocol", self.protocol, methods=["GET"]),
             Route("/protocol", self.run, methods=["POST"]),
+            Route("/protocol/check", self.check, methods=["POST"]),
             Route("/protocol.toml", self.file),
             Route("/study", self.study),
             Route("/study/{act:str}", self.act, methods=["POST"]),
@@ -70,7 +72,9 @@ class StudyPages:
             outcomes=[*draft.outcomes, OutcomeRow()],
             catalogue=catalogue,
             kinds={row.name: row.kind for row in catalogue.rows},
-            looked=self._look(draft, problem),
+            looked=(looked := self._look(draft, problem)),
+            check=_dry_run(self._work(request), looked["file"]),
+            alignment=alignment,
         )
 
     def _look(self, draft: Draft, problem: str = "") -> dict[str, Any]:
@@ -121,6 +125,17 @@ class StudyPages:
             return await self._show_draft(request, draft, str(error), 422)
         return go("/study")
 
+    async def check(self, request: Request) -> Response:
+        """A dry run of what was shown."""
+        work, fields = self._work(request), await form(request)
+        draft = work.draft or Draft.of({})
+        catalogue = await run_in_threadpool(self.source.catalogue)
+        look = self._look(draft)
+        if fields.get("shown") != [look["shown"]] or not look["file"]:
+            return await self._show_draft(request, draft, words.CHANGED, 409)
+        work.check(look["file"], draft.tables(catalogue, self.source.codebook))
+        return go("/protocol")
+
     async def study(self, request: Request) -> Response:
         """How far each center is."""
         return self._page(request, "study.html", study=self._work(request).study)
@@ -134,3 +149,18 @@ class StudyPages:
         if study is not None and request.path_params["act"] == "resume":
             study.start(work.worker)
         return go("/study")
+
+
+def _dry_run(work: Work, file: str) -> dict[str, Any]:
+    """What a dry run of this file says, if there was one."""
+    nothing: dict[str, Any] = {"running": False, "problem": "", "parts": []}
+    if work.checked is None or work.checked[0] != file:
+        return nothing
+    future = work.checked[1]
+    if not future.done():
+        return {**nothing, "running": True}
+    error = future.exception()
+    if error is not None:
+        return {**nothing, "problem": str(error)}
+    parts = [(type(part).__name__, part) for part in future.result().parts()]
+    return {**nothing, "parts": parts}

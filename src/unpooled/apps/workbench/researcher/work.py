@@ -22,6 +22,7 @@ from unpooled.errors import InputError, UnpooledError
 from unpooled.federation import Federation
 from unpooled.results.card import Card, card_of
 from unpooled.results.catalogue import CatalogueResult
+from unpooled.results.protocol_check import ProtocolCheckResult
 from unpooled.results.releases import Releases
 from unpooled.results.result import Result
 
@@ -112,6 +113,7 @@ class Work:
     draft: Draft | None = None
     study: Study | None = None
     planned: Planned | None = None
+    checked: "tuple[str, Future[ProtocolCheckResult]] | None" = None  # a file, and its dry run
     _last: int = 0
     _looked: dict[str, tuple[Book, Answered]] = field(default_factory=dict)
 
@@ -177,6 +179,12 @@ class Work:
             self.study.cancel()
         self.study = Study(protocol, tables, self.federation)
         self.study.start(self.worker)
+
+    def check(self, file: str, tables: Mapping[str, Any]) -> None:
+        """Begin a dry run of a protocol; the centers tell no count."""
+        if self.federation is None:
+            raise InputError("a book asks no center")
+        self.checked = file, self.worker.submit(self.federation.check, tables)
 
     def _make_room(self) -> None:
         loose = [number for number in self.entries if number not in self.pinned]
