@@ -284,6 +284,26 @@ def test_a_dry_run_says_what_each_center_would_tell(place: Place) -> None:
     assert "<table" not in look(own, variable=["age"]).split('id="check"')[1]  # of another protocol
 
 
+def test_small_centers_count_together(tmp_path: Path) -> None:
+    files = {f"center {i}": tmp_path / f"{i}.csv" for i in range(6)}
+    for i, file in enumerate(files.values()):
+        rows = [f"{(7 * j) % 50},{'ab'[j % 2]}" for j in range(60 if i < 2 else 9)]
+        file.write_text("\n".join(["v,g", *rows]))
+    fed = Federation.local(files, seed=1, joint=True)
+    source = Source("test", Opening.of_federation("f.toml"), fed)
+    with make_server(source, Address()) as running:
+        own = Browser(running.url)
+        own.enter(running.link("own"))
+        typed = {"title": "x", "group": ["g"], "levels": ["a, b"], "variable": ["v"]}
+        own.get(f"/protocol?{urlencode(typed, doseq=True)}")
+        run(own)
+        page = watch(own)
+        assert page.count("counts in the joint center") == 4
+        assert "6 of 6." in page
+        assert "joint (4 centers)" in own.get("/book").text
+    source.close()
+
+
 def test_another_user_sees_no_study(place: Place) -> None:
     anna, ben = place.browser("anna"), place.browser("ben")
     look(anna)
