@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas
+import polars as pl
 import pytest
 from scipy.stats import mannwhitneyu
 
@@ -330,3 +331,12 @@ def test_a_book_that_nobody_answered_says_why() -> None:
         book = fed.run(PLAN)
         with pytest.raises((RefusedError, InputError)):
             book.describe("crp", by="arm")
+
+
+def test_levels_may_be_truth_values() -> None:
+    rows = pl.DataFrame({"crp": np.arange(60.0), "smoker": [True, False] * 30})
+    levels = {"name": "smoker", "levels": [False, True]}
+    book = Federation.local({"Haifa": rows}).run(
+        {"title": "smoking", "groups": [levels], "variables": {"crp": {}}}
+    )
+    assert list(book.describe("crp", by="smoker").to_frame()["n"]) == [30, 30]
