@@ -86,15 +86,15 @@ def _errors(
         over = polars.col("age") >= 65
         chosen = polars.col("sex") == level if grouping == "sex" else over == (level != "under 65")
         people = people.filter(chosen)
-    found = book.compare(variable, by="arm", where=where)
+    result = book.compare(variable, by="arm", where=where)
     errors = []
-    for center in found.centers:
-        own = people.filter(center=center.center)
-        x, y = (own.filter(arm=arm)[variable].sort().to_numpy() for arm in found.groups)
+    for center in result.centers:
+        part = people.filter(center=center.center)
+        x, y = (part.filter(arm=arm)[variable].sort().to_numpy() for arm in result.groups)
         truth = rank_statistics(x, y)
-        told = center.pairs["control", "patient"]
-        if (told.n_x, told.n_y) == (truth.n_x, truth.n_y):  # nothing was merged
-            errors.append((told.effect - truth.effect) / truth.effect_variance**0.5)
+        answer = center.pairs["control", "patient"]
+        if (answer.n_x, answer.n_y) == (truth.n_x, truth.n_y):  # nothing was merged
+            errors.append((answer.effect - truth.effect) / truth.effect_variance**0.5)
     return errors
 
 
@@ -147,8 +147,8 @@ def _van_elteren(frame: polars.DataFrame) -> float:
     """The same test on the people themselves."""
     weighted = squares = 0.0
     band = (polars.col("age") >= 65).alias("old")
-    for _, own in frame.with_columns(band).group_by("center", "sex", "old"):
-        x, y = (own.filter(arm=arm)["crp"].sort().to_numpy() for arm in ("control", "patient"))
+    for _, part in frame.with_columns(band).group_by("center", "sex", "old"):
+        x, y = (part.filter(arm=arm)["crp"].sort().to_numpy() for arm in ("control", "patient"))
         if len(x) and len(y):
             ranks = rank_statistics(x, y)
             weighted += len(x) * len(y) * ranks.u / ranks.variance

@@ -315,7 +315,7 @@ def print_book(k: int) -> None:
     answers = {asked: from_book(asked, book) for asked in questions()}
     _print_table(answers, k)
     each = [f.how for by_hospital in answers.values() for f in by_hospital.values()]
-    answered = sum(any(f.how != "X" for f in own.values()) for own in answers.values())
+    answered = sum(any(f.how != "X" for f in part.values()) for part in answers.values())
     print(f"questions answered: {answered} of {len(answers)}")
     print(f"hospitals' answers: {Counter(each)} of {len(each)}")
 

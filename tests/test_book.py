@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas
+import polars as pl
 import pytest
 from scipy.stats import mannwhitneyu
 
@@ -147,10 +148,10 @@ def test_a_comparison_within_strata_is_van_elterens(book: Book) -> None:
     result = book.compare("crp", by="arm", strata=["sex", "age_band"])
     names = ["under 50", "50 to under 65", "65 and over"]
     band = pandas.cut(EVERYBODY["age"], [0, 49.9, 64.9, 200], labels=names).astype(str)
-    told = {(unit.center, unit.stratum) for unit in result.centers}
+    answer = {(unit.center, unit.stratum) for unit in result.centers}
     weighted = squares = 0.0
     for (center, sex, age), part in EVERYBODY.groupby(["center", "sex", band]):
-        if (center, f"{sex}, {age}") not in told:
+        if (center, f"{sex}, {age}") not in answer:
             continue  # some level is merged there: they are left out
         x, y = (of_arm(arm, part)["crp"] for arm in ("control", "patient"))
         u = 2 * mannwhitneyu(y, x).statistic - len(x) * len(y)
@@ -330,3 +331,12 @@ def test_a_book_that_nobody_answered_says_why() -> None:
         book = fed.run(PLAN)
         with pytest.raises((RefusedError, InputError)):
             book.describe("crp", by="arm")
+
+
+def test_levels_may_be_truth_values() -> None:
+    rows = pl.DataFrame({"crp": np.arange(60.0), "smoker": [True, False] * 30})
+    levels = {"name": "smoker", "levels": [False, True]}
+    book = Federation.local({"Haifa": rows}).run(
+        {"title": "smoking", "groups": [levels], "variables": {"crp": {}}}
+    )
+    assert list(book.describe("crp", by="smoker").to_frame()["n"]) == [30, 30]

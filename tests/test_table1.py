@@ -251,12 +251,14 @@ def test_a_trial_over_four_clinics_equals_pandas() -> None:
         "variables": {"Age": {}, "Black": {"kind": "category"}},
     }
     with Federation.split(trial, center="Clinic", seed=1) as fed:
-        found = rows(fed.run(plan).table1(by="Group"))
-    for age, (group, people) in zip(found["Age"]["cells"][1:], trial.groupby("Group"), strict=True):
+        result = rows(fed.run(plan).table1(by="Group"))
+    for age, (group, people) in zip(
+        result["Age"]["cells"][1:], trial.groupby("Group"), strict=True
+    ):
         assert (age["group"], age["n"]) == (group, len(people))
         assert age["mean"] == pytest.approx(people["Age"].mean(), abs=0.1 * people["Age"].sem())
         assert age["sd"] == pytest.approx(people["Age"].std(), rel=0.02)
         assert abs(age["median"] - people["Age"].median()) <= 1  # whole years
     counts = pandas.crosstab(trial["Group"], trial["Black"])
-    for level in found["Black"]["levels"]:
+    for level in result["Black"]["levels"]:
         assert [cell["n"] for cell in level["cells"][1:]] == counts[level["level"]].tolist()

@@ -235,7 +235,7 @@ def plan(
     )
     usual = SIMS if hazard_ratio is None else SURVIVAL_SIMS
     with _kept(None) as folder:
-        result = make_plan(planned, sims or usual, seed, jobs_of(jobs), folder)
+        result = make_plan(planned, usual if sims is None else sims, seed, jobs_of(jobs), folder)
     if chart is not None:
         from unpooled.results.report.charts import save
 

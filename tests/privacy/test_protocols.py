@@ -189,5 +189,5 @@ def test_codes_that_mean_missing_are_settled_by_the_first_answer() -> None:
         for number, codes in enumerate([(0.0,), (), (0.0,)]):
             variables = {"crp": ProtocolVariable(kind="number", missing=codes)}
             parts = fed.ask_protocol(Protocol(title=str(number), variables=variables)).answers["A"]
-            told = [part.answer.aggregate is not None for part in parts.parts[1:]]
-            assert told == [codes == (0.0,)] * 2
+            answer = [part.answer.aggregate is not None for part in parts.parts[1:]]
+            assert answer == [codes == (0.0,)] * 2

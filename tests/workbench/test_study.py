@@ -276,17 +276,39 @@ def test_what_was_not_shown_is_not_asked(place: Place) -> None:
 
 
 def test_a_dry_run_says_what_each_center_would_tell(place: Place) -> None:
-    own = place.browser("own")
-    shown = look(own).split('name="shown" value="')[1].split('"')[0]
-    assert own.post("/protocol/check", shown=shown).status == 303
+    part = place.browser("own")
+    shown = look(part).split('name="shown" value="')[1].split('"')[0]
+    assert part.post("/protocol/check", shown=shown).status == 303
     until = time.monotonic() + 60
-    while "data-poll" in (page := own.get("/protocol").text) and time.monotonic() < until:
+    while "data-poll" in (page := part.get("/protocol").text) and time.monotonic() < until:
         time.sleep(0.1)
     checked = page.split('id="check"')[1].split("Ask the centers once")[0]
     for center in ("Haifa", "Lausanne", "Milan", "Oslo", "Porto"):
         assert f"<bdi>{center}</bdi>" in checked
-    assert own.get("/study").text.count('class="state') == 0  # nothing was run
-    assert "<table" not in look(own, variable=["age"]).split('id="check"')[1]  # of another protocol
+    assert part.get("/study").text.count('class="state') == 0  # nothing was run
+    assert (
+        "<table" not in look(part, variable=["age"]).split('id="check"')[1]
+    )  # of another protocol
+
+
+def test_small_centers_count_together(tmp_path: Path) -> None:
+    files = {f"center {i}": tmp_path / f"{i}.csv" for i in range(6)}
+    for i, file in enumerate(files.values()):
+        rows = [f"{(7 * j) % 50},{'ab'[j % 2]}" for j in range(60 if i < 2 else 9)]
+        file.write_text("\n".join(["v,g", *rows]))
+    fed = Federation.local(files, seed=1, joint=True)
+    source = Source("test", Opening.of_federation("f.toml"), fed)
+    with make_server(source, Address()) as running:
+        part = Browser(running.url)
+        part.enter(running.link("own"))
+        typed = {"title": "x", "group": ["g"], "levels": ["a, b"], "variable": ["v"]}
+        part.get(f"/protocol?{urlencode(typed, doseq=True)}")
+        run(part)
+        page = watch(part)
+        assert page.count("counts in the joint center") == 4
+        assert "6 of 6." in page
+        assert "joint (4 centers)" in part.get("/book").text
+    source.close()
 
 
 def test_another_user_sees_no_study(place: Place) -> None:

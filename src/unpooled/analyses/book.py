@@ -1132,8 +1132,8 @@ class Shelf:
         if plain and few:
             lattice = common_lattice(list(answers.values()), declared, list(plain.values()))
             parts = _by_first_grouping(plain)
-            for level, own in ((), plain), *parts.items():
-                whole = place(list(own.values()), lattice)
+            for level, one in ((), plain), *parts.items():
+                whole = place(list(one.values()), lattice)
                 everybody[level] = nodes_of(whole.values, whole.weights)
         done: dict[str, dict[str, int]] = {}
         tilted: dict[tuple[str, str], Completed] = {}
@@ -1173,11 +1173,11 @@ def _by_first_grouping(
     tables: Mapping[tuple[str, str], LatticeTable],
 ) -> dict[tuple[str, ...], dict[tuple[str, str], LatticeTable]]:
     """The blocks of each level of the most important grouping, which have a shape of their own."""
-    found: dict[tuple[str, ...], dict[tuple[str, str], LatticeTable]] = {}
+    result: dict[tuple[str, ...], dict[tuple[str, str], LatticeTable]] = {}
     for (center, block), table in tables.items():
         levels = block_levels(block)
-        found.setdefault(levels[0] if levels else (), {})[center, block] = table
-    return found
+        result.setdefault(levels[0] if levels else (), {})[center, block] = table
+    return result
 
 
 def _says_little(table: LatticeTable, lattice: Lattice) -> bool:

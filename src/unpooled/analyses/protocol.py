@@ -85,9 +85,7 @@ def _with_texts(tables: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_text(level: object) -> object:
-    if isinstance(level, bool):
-        return str(level).lower()
-    return group_label(level) if isinstance(level, int | float) else level
+    return group_label(level) if isinstance(level, bool | int | float) else level
 
 
 def protocol_text(plan: Protocol) -> str:

@@ -87,7 +87,9 @@ def _value(argument: Argument, typed: Mapping[str, Any]) -> Any:
 
 def open_federation(typed: Mapping[str, Any]) -> "Federation":
     """The centers over the network, or those in this process."""
-    if (typed["federation"] is None) == (typed["centers"] is None):
+    if typed["federation"] is not None and typed["centers"] is not None:
+        raise InputError("give either --centers FILES..., or --federation federation.toml")
+    if typed["federation"] is None and typed["centers"] is None:
         raise InputError(
             "whose data? Give --centers FILES..., --federation federation.toml, or --book FILE"
         )

@@ -45,12 +45,12 @@ _JOINT = _parameter(
 )
 
 
-def _asks_centers(*part: Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _asks_centers(*parameters: Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A command with these parameters, beside those that say which centers are asked."""
 
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
-        first = [one for one in part if one.default is Parameter.empty]
-        others = [one for one in part if one.default is not Parameter.empty]
+        first = [one for one in parameters if one.default is Parameter.empty]
+        others = [one for one in parameters if one.default is not Parameter.empty]
         signature = Signature([*first, *CENTERS, *others, _JOINT])
         run.__signature__ = signature  # type: ignore[attr-defined]
         protocol_app.command(run.__name__, cls=CommandWithRows)(run)

@@ -77,7 +77,7 @@ class Study:
     @property
     def answered(self) -> int:
         """How many centers have answered."""
-        return len(self.received)
+        return sum(one.state in ("answered", "partly") for one in self.states.values())
 
     @property
     def state(self) -> str:
