@@ -177,7 +177,7 @@ NOT_TOLD = "not told"
 STUDY_OVER = {
     "running": "The centers are asked.",
     "stopped": "Some centers have not answered. What the others said is kept.",
-    "done": "All centers have said what they say.",
+    "done": "Nobody is asked any more.",
 }
 
 PLAN = "Plan"
