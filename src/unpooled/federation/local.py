@@ -25,7 +25,9 @@ class LocalLink:
         """The names of the centers."""
         return tuple(self._centers)
 
-    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes]:
+    def ask(
+        self, question: bytes, centers: Sequence[str], *, stewards: bool = True
+    ) -> Mapping[str, bytes]:
         """Ask one center after the other; only a release's bytes come back."""
         return {name: self._centers[name].answer(question).payload for name in centers}
 
