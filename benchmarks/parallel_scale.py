@@ -46,7 +46,7 @@ class Told:
         """Their names."""
         return tuple(self._payloads)
 
-    def ask(self, question: bytes, centers: object) -> dict[str, bytes]:
+    def ask(self, question: bytes, centers: object, *, stewards: bool = True) -> dict[str, bytes]:
         """Every release, whatever is asked."""
         return dict(self._payloads)
 

@@ -49,7 +49,9 @@ class Meeting:
         self.centers = self._link.centers
         self._both = threading.Barrier(2, timeout=30)
 
-    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes]:
+    def ask(
+        self, question: bytes, centers: Sequence[str], *, stewards: bool = True
+    ) -> Mapping[str, bytes]:
         self._both.wait()
         answers = self._link.ask(question, centers)
         self._both.wait()
@@ -107,7 +109,9 @@ def test_a_center_whose_data_changed_is_missing() -> None:
         def __init__(self) -> None:
             self._link = link()
 
-        def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes | Refusal]:
+        def ask(
+            self, question: bytes, centers: Sequence[str], *, stewards: bool = True
+        ) -> Mapping[str, bytes | Refusal]:
             changed = Answer(k=10, aggregate=None, refusals=(Refusal(reason=Reason.DATA_CHANGED),))
             return {**self._link.ask(question, centers), "Bern": encode(changed)}
 

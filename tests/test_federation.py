@@ -462,7 +462,7 @@ class Garbage:
         self.payload = payload
         self.haifa = center()
 
-    def ask(self, question: bytes, centers: Any) -> dict[str, bytes]:
+    def ask(self, question: bytes, centers: Any, *, stewards: bool = True) -> dict[str, bytes]:
         answers = {"Haifa": self.haifa.answer(question).payload, "Bern": self.payload}
         return {name: answers[name] for name in centers}
 

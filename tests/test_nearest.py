@@ -107,7 +107,9 @@ class Liar:
 
     centers = ("Bern",)
 
-    def ask(self, _question: bytes, _centers: Sequence[str]) -> Mapping[str, bytes]:
+    def ask(
+        self, _question: bytes, _centers: Sequence[str], *, stewards: bool = True
+    ) -> Mapping[str, bytes]:
         answer = Sizes(sizes=(Size(group="all", n=40),))
         return {"Bern": encode(Answer(k=10, aggregate=answer, nearest=("Smith",)))}
 

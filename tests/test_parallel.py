@@ -140,7 +140,9 @@ class Liar:
         true = cells((2.0, 4.0), (10, 10, 10))
         self._told = {"A": true, "B": nonsense}
 
-    def ask(self, _question: bytes, centers: Sequence[str]) -> dict[str, bytes]:
+    def ask(
+        self, _question: bytes, centers: Sequence[str], *, stewards: bool = True
+    ) -> dict[str, bytes]:
         return {c: encode(Answer(k=10, aggregate=self._told[c])) for c in centers}
 
     def close(self) -> None:

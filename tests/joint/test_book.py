@@ -98,3 +98,16 @@ def test_a_saved_book_keeps_who_counts_in_the_joint_center(book: Book, tmp_path:
     again = Book.open(path)
     assert again.members == book.members
     assert str(again.compare("crp", by="arm")) == str(book.compare("crp", by="arm"))
+
+
+def test_why_there_is_no_joint_center_is_said_before_and_after() -> None:
+    outcome = msgspec.structs.replace(PLAN.survival[0], event_is=None)
+    undeclared = msgspec.structs.replace(PLAN, survival=(outcome,))
+    with Federation.local(hospitals(1, 1, 4), policy=FREE, seed=1, joint=True) as fed:
+        assert "which value of died means the event (event_is)" in str(fed.check(undeclared))
+        book = fed.run(undeclared)
+    assert "needs event_is declared in the protocol" in str(book.no_joint)
+    assert f"no joint center: {book.no_joint}" in str(book)
+    with Federation.local(hospitals(1, 1, 2), policy=FREE, seed=1, joint=True) as fed:
+        assert "There is no joint center: it takes 3 centers" in str(fed.check(PLAN))
+        assert "no joint center: fewer than 3 centers" in str(fed.run(PLAN))

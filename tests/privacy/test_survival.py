@@ -200,7 +200,9 @@ class Replay:
         self.centers = fed.centers
         self._told = {(r.center, encode(r.question)): r.payload for r in fed.releases}
 
-    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes | Refusal]:
+    def ask(
+        self, question: bytes, centers: Sequence[str], *, stewards: bool = True
+    ) -> Mapping[str, bytes | Refusal]:
         return {name: self._told[name, question] for name in centers}
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """A study at the workbench: a protocol is built, looked at, asked once, and watched."""
 
 import re
+import threading
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,13 +35,17 @@ class Wire:
         self.link = fed._coordinator.link
         self.away: dict[str, Reason] = {}
         self.asked: list[tuple[str, ...]] = []
+        self.waits: list[bool] = []  # whether a question waits for stewards
 
     @property
     def centers(self) -> tuple[str, ...]:
         return self.link.centers
 
-    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes | Refusal]:
+    def ask(
+        self, question: bytes, centers: Sequence[str], *, stewards: bool = True
+    ) -> Mapping[str, bytes | Refusal]:
         self.asked.append(tuple(centers))
+        self.waits.append(stewards)
         there = [name for name in centers if name not in self.away]
         away = {n: Refusal(reason=self.away[n], limit=1) for n in centers if n in self.away}
         return {**self.link.ask(question, there), **away}
@@ -312,3 +317,41 @@ def test_another_user_sees_no_study(place: Place) -> None:
     run(anna)
     watch(anna)
     assert "CRP" not in ben.get("/study").text + ben.get("/protocol").text
+
+
+def test_the_catalogue_says_whose_steward_it_waits_for_and_grows(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unpooled.apps.workbench.researcher.work._AGAIN", 0.0)
+    place.wire.away = {"Oslo": Reason.WAITING_FOR_STEWARD}
+    part = place.browser("own")
+    page = part.get("/").text
+    assert "<bdi>Oslo</bdi>: waits for its steward" in page
+    assert "data-poll" in page
+    assert "4 of 4" in page  # the others' variables are there
+    assert place.wire.waits[-1] is False  # nobody waits for a steward here
+    place.wire.away = {}
+    until = time.monotonic() + 30
+    while "data-poll" in page and time.monotonic() < until:
+        time.sleep(0.1)
+        page = part.get("/").text
+    assert "5 of 5" in page
+    assert "waits for" not in page
+
+
+def test_the_catalogue_does_not_hang_behind_a_long_question(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unpooled.apps.workbench.researcher.work._PATIENCE", 0.2)
+    over = threading.Event()
+    place.source.worker.submit(over.wait, 30)
+    part = place.browser("own")
+    page = part.get("/").text
+    assert "The centers are asked" in page
+    assert "No center lets" not in page
+    over.set()
+    until = time.monotonic() + 30
+    while "data-poll" in page and time.monotonic() < until:
+        time.sleep(0.1)
+        page = part.get("/").text
+    assert "5 of 5" in page

@@ -231,9 +231,11 @@ class Book:
         refused: Iterable[tuple[str, Refusal]] = (),
         centers: Sequence[str] | None = None,
         members: Sequence[str] = (),
+        no_joint: str | None = None,
     ) -> None:
         self.protocol = protocol
         self.members = tuple(members)
+        self.no_joint = no_joint  # why there is no joint center, where one was wanted; not kept
         self._joint = False
         self._pages: dict[str, Page] = {}
         self._shelves: dict[tuple[str, tuple[str, ...]], Shelf] = {}
@@ -258,7 +260,8 @@ class Book:
     def of(cls, replies: ProtocolReplies) -> "Book":
         """The book of what came back for a protocol."""
         about = replies.received, replies.refusals, replies.centers, replies.members
-        return cls(replies.protocol, *about)
+        joins = any(refusal.reason is Reason.JOINED for _, refusal in replies.refusals)
+        return cls(replies.protocol, *about, replies.no_joint if joins else None)
 
     # --- what it is -------------------------------------------------------------------------
 
@@ -324,7 +327,7 @@ class Book:
         asked = tuple(dict.fromkeys((*self.asked, *other.asked)))
         members = tuple(dict.fromkeys((*self.members, *other.members)))
         refused = [*self._refused, *other._refused]
-        return Book(self.protocol, received, refused, asked, members)
+        return Book(self.protocol, received, refused, asked, members, other.no_joint)
 
     def __repr__(self) -> str:
         return str(self)
@@ -340,6 +343,7 @@ class Book:
         if self.members:
             lines.append(f"  in the joint center: {', '.join(self.members)}")
         lines += [f"  {center}: not in the book" for center in self.missing]
+        lines += [f"no joint center: {self.no_joint}"] if self.no_joint else []
         names = [grouping.name for grouping in self.protocol.groups]
         lines.append(f"variables: {', '.join(self.variables) or 'none'}")
         lines.append(f"by, where, strata: {', '.join(names) or 'no groupings'}")

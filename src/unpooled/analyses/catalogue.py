@@ -7,9 +7,13 @@ from unpooled.results.catalogue import CatalogueResult, CatalogueRow, sort_rows
 from unpooled.results.refusals import center_refusals
 
 
-def run_catalogue(conversation: Conversation, declared: Codebook) -> CatalogueResult:
+def run_catalogue(
+    conversation: Conversation, declared: Codebook, *, wait: bool = True
+) -> CatalogueResult:
     """Ask every center for its variables, and put them side by side."""
-    round_ = conversation.ask(CatalogueQuestion(), Catalogue)
+    round_ = conversation.ask(
+        CatalogueQuestion(), Catalogue, whoever_answers=not wait, stewards=wait
+    )
     kinds: dict[str, dict[str, str]] = {}
     for center, catalogue in round_.aggregates.items():
         for variable in catalogue.variables:

@@ -33,8 +33,13 @@ class Link(Protocol):
         """The names of the centers that can be reached."""
         ...
 
-    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes | Refusal]:
-        """Put one question to these centers; each one's release, or why there is none."""
+    def ask(
+        self, question: bytes, centers: Sequence[str], *, stewards: bool = True
+    ) -> Mapping[str, bytes | Refusal]:
+        """Put one question to these centers; each one's release, or why there is none.
+
+        Without `stewards`, a center whose steward has not decided is not waited for.
+        """
         ...
 
     def close(self) -> None:
@@ -104,10 +109,12 @@ class Conversation:
         centers: Sequence[str] | None = None,
         *,
         whoever_answers: bool = False,
+        stewards: bool = True,
     ) -> Round[T]:
         """Put a question to all centers (or these) in one round.
 
-        With `whoever_answers` a missing center never stops it: it can be asked later.
+        With `whoever_answers` a missing center never stops it: it can be asked later. Without
+        `stewards` no center is waited for whose steward has not decided.
         """
         if self.coordinator.closed:
             raise InputError(
@@ -115,7 +122,7 @@ class Conversation:
                 "inside the `with`"
             )
         addressed = self.centers if centers is None else tuple(centers)
-        payloads = self.coordinator.link.ask(encode(question), addressed)
+        payloads = self.coordinator.link.ask(encode(question), addressed, stewards=stewards)
         self.rounds += 1
         aggregates: dict[str, T] = {}
         refusals: list[tuple[str, Refusal]] = []

@@ -37,8 +37,11 @@ def join_levels(
 ) -> list[Joined]:
     """Which levels are told together so that each has enough people.
 
-    A level below the least is joined to the smaller of its neighbours where levels rise, else to
-    the smallest of the others. Empty levels that may be said to be so are left out.
+    All levels below the least are told together, of those that rise all that follow each other, or
+    each half of them where both halves have enough; where they are too few, they are joined to the
+    smaller of their neighbours, or to the smallest of the others. So what is joined depends on no
+    count below the least: else it would say which of many levels have one person and which nobody.
+    Empty levels that may be said to be so are left out.
 
     Examples
     --------
@@ -46,10 +49,14 @@ def join_levels(
     [(0, 2), (1,), (3,)]
     >>> join_levels([4, 30, 7, 25], 10, ordered=True, empty=[False] * 4)
     [(0, 1), (2, 3)]
+    >>> join_levels([8, 8, 0, 20, 9, 9, 0, 12], 10, ordered=True, empty=[False] * 8)
+    [(0, 1, 2), (3,), (4, 5, 6), (7,)]
     """
-    groups: list[tuple[Joined, int]] = [
-        ((level,), n) for level, n in enumerate(counts) if n > 0 or not empty[level]
-    ]
+    groups: list[tuple[Joined, int]] = []
+    for levels in _runs(counts, least, ordered=ordered, empty=empty):
+        groups += [
+            (part, sum(counts[level] for level in part)) for part in _halves(levels, counts, least)
+        ]
     while len(groups) > 1:
         small = min(range(len(groups)), key=lambda place: groups[place][1])
         if groups[small][1] >= least:
@@ -62,7 +69,36 @@ def join_levels(
         joined = tuple(sorted(groups[first][0] + groups[last][0]))
         groups[first] = joined, groups[first][1] + groups[last][1]
         del groups[last]
-    return [levels for levels, _ in groups]
+    return sorted(levels for levels, _ in groups)
+
+
+def _runs(
+    counts: Sequence[int], least: int, *, ordered: bool, empty: Sequence[bool]
+) -> Iterator[Joined]:
+    """Each level of enough people; those of too few together, as far as they may be."""
+    few: list[int] = []
+    for level, n in enumerate(counts):
+        if n == 0 and empty[level]:
+            continue
+        if n < least:
+            few.append(level)
+            continue
+        if ordered and few:
+            yield tuple(few)
+            few = []
+        yield (level,)
+    if few:
+        yield tuple(few)
+
+
+def _halves(levels: Joined, counts: Sequence[int], least: int) -> Iterator[Joined]:
+    """The halves of these levels, and theirs, as long as both have enough people."""
+    halves = levels[: len(levels) // 2], levels[len(levels) // 2 :]
+    if min(sum(counts[level] for level in half) for half in halves) < least:
+        yield levels
+        return
+    for half in halves:
+        yield from _halves(half, counts, least)
 
 
 def split_people(groupings: Sequence[Levels], least: int, size: int) -> dict[str, BoolArray]:

@@ -30,7 +30,7 @@ from unpooled.center.people import (
     find_cohort,
 )
 from unpooled.center.policy import Policy
-from unpooled.center.protocol import ProtocolRun
+from unpooled.center.protocol import ProtocolRun, Settled, raised_k
 from unpooled.center.questions import (
     EVERYBODY,
     Answer,
@@ -108,6 +108,7 @@ class Center:
             for entry in self.ledger
             if entry.kind == "release"
         }
+        self._settled = Settled.of(self.ledger)
         self._turn = threading.Lock()
         self._refused: tuple[str, int] = self._refused_today()
         self._levels: dict[str, list[tuple[Key, BoolArray]]] = {}
@@ -170,6 +171,8 @@ class Center:
             self._check_budget()
             if isinstance(question, CatalogueQuestion):
                 return self._gate.release(question, self._catalogue(), ticket=ticket)
+            if isinstance(question, ProtocolQuestion | ProtocolCheckQuestion | JointQuestion):
+                self._settled.hear(question.protocol)
             if isinstance(question, JointQuestion):
                 return self._share(question, ticket)
             if self._gate.shared:
@@ -202,7 +205,7 @@ class Center:
         before = self._answers.get(encode(question))
         if before is not None:
             return self._gate.release_again(question, before, ticket)
-        k = max(self._policy.k, question.protocol.k or 0)
+        k = raised_k(self._policy.k, question.protocol.k)
         if question.joint and self._may_join(question.protocol, k):
             raise RefusedQuestion(Reason.JOINED)
         gate, parts = self._judged_parts(question.protocol, k)
@@ -220,7 +223,7 @@ class Center:
         """What would be told: the protocol is answered in full, and only its outline leaves."""
         if self._memory.changed or not self._rows.source.unchanged():
             raise RefusedQuestion(Reason.DATA_CHANGED)
-        k = max(self._policy.k, question.protocol.k or 0)
+        k = raised_k(self._policy.k, question.protocol.k)
         if question.joint and self._may_join(question.protocol, k):
             raise RefusedQuestion(Reason.JOINED)
         gate, parts = self._judged_parts(question.protocol, k)
@@ -233,7 +236,8 @@ class Center:
         if k > self._policy.k:
             rows, gate = Rows(rows.source, policy, rows.secret), replace(gate, policy=policy)
         asks = self.steward is not None
-        run = ProtocolRun(protocol, rows, gate, self._variables, self._answers, asks)
+        about = self._variables, self._answers, asks, self._settled
+        run = ProtocolRun(protocol, rows, gate, *about)
         parts = run.answer()
         if not self._rows.source.unchanged():  # while they were read
             raise RefusedQuestion(Reason.DATA_CHANGED)
@@ -254,8 +258,10 @@ class Center:
         first = next(protocol.families())[:1]
         if not first:
             return False
+        run = self._run(protocol)
         try:
-            levels = self._run(protocol).levels(first[0])
+            run.check_grouping(first[0])
+            levels = run.levels(first[0])
         except RefusedQuestion:
             return False  # the protocol's answer says why
         blocks = split_people([levels], 2 * k, self._rows.size)
@@ -263,7 +269,7 @@ class Center:
 
     def _run(self, protocol: Protocol) -> ProtocolRun:
         asks = self.steward is not None
-        about = self._gate, self._variables, self._answers, asks
+        about = self._gate, self._variables, self._answers, asks, self._settled
         return ProtocolRun(protocol, self._rows, *about)
 
     def _share(self, question: JointQuestion, ticket: str | None) -> Release:
@@ -271,7 +277,8 @@ class Center:
         if self._memory.changed or not self._rows.source.unchanged():
             raise RefusedQuestion(Reason.DATA_CHANGED)
         rows, gate = self._rows, self._gate
-        small = self._is_small(question.protocol, question.plan.k)
+        k = raised_k(self._policy.k, question.protocol.k)  # the plan's would count them by halves
+        small = self._is_small(question.protocol, k)
         gate.check_joint(question, small=small)
         run = self._run(question.protocol)
         seed = blake2b(encode(question), key=self._secret, person=b"unpooled drawers").digest()

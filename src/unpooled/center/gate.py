@@ -295,8 +295,6 @@ class Gate:
             raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
         if question.plan.k < max(policy.k, question.protocol.k or 0):
             raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
-        if not policy.is_joint(small=small):
-            raise RefusedQuestion(Reason.NOT_JOINT)
         if len(members) < LEAST_MEMBERS:
             raise RefusedQuestion(Reason.FEW_MEMBERS, limit=LEAST_MEMBERS)
         named = {keeper.name: keeper.public for keeper in question.keepers}
@@ -306,6 +304,8 @@ class Gate:
             raise RefusedQuestion(Reason.TOLD_ALONE)
         if not all(is_same_joint(question, earlier) for earlier in self.shared):
             raise RefusedQuestion(Reason.OTHER_JOINT)
+        if not policy.is_joint(small=small):  # the one that looks at people: after all others
+            raise RefusedQuestion(Reason.NOT_JOINT)
 
     def spoke_alone(self) -> bool:
         """Whether anything left that tells of the center's people alone."""

@@ -8,6 +8,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from unpooled.center.data.sql import literal, quote
 from unpooled.center.data.variables import Codebook, Variable
 from unpooled.center.disclosure import TooClose
 from unpooled.center.gate import Asked, Gate, Judged, blocks_name
+from unpooled.center.ledger import Ledger
 from unpooled.center.memory import Draft
 from unpooled.center.people import (
     NUMBERS,
@@ -39,6 +41,8 @@ from unpooled.center.questions import (
     Refusal,
     SizesQuestion,
     block_levels,
+    decode_answer,
+    decode_question,
     encode,
     expand,
 )
@@ -54,13 +58,66 @@ _COARSER = (1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0)  # times 2K people a block
 FEW_VALUES = 10  # a number of fewer different whole values is a category
 
 Blocks = dict[str, BoolArray]
+Place = Literal["variable", "grouping"]
+_PROTOCOLS = tuple(f'{{"ask":"{tag}"' for tag in ("protocol", "protocol-check", "joint"))
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What the first protocol, check or joint center that names a column settles, answered or not.
+
+    `codes` are those that mean "missing", of a column as a variable and as a grouping.
+    """
+
+    codes: dict[tuple[Place, str], tuple[Code, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> "Settled":
+        """What was settled before the center was opened; questions beyond the budget do not."""
+        settled = cls()
+        for entry in ledger:
+            if entry.question.startswith(_PROTOCOLS):
+                question = decode_question(entry.question.encode())
+                reasons = {no.reason for no in decode_answer(entry.answer.encode()).refusals}
+                if hasattr(question, "protocol") and Reason.BUDGET not in reasons:
+                    settled.hear(question.protocol)
+        return settled
+
+    def hear(self, protocol: Protocol) -> None:
+        """Settle what is new in a protocol."""
+        for name, variable in protocol.variables.items():
+            self.codes.setdefault(("variable", name), variable.missing)
+        for outcome in protocol.survival:
+            self.codes.setdefault(("variable", outcome.time), ())
+        for grouping in (one for family in protocol.families() for one in family):
+            self.codes.setdefault(("grouping", grouping.column), grouping.missing)
+
+    def fits(self, place: Place, column: str, codes: tuple[Code, ...]) -> bool:
+        """Whether these codes are those that were settled."""
+        return self.codes.get((place, column), codes) == codes
+
+
+def raised_k(k: int, wanted: int | None) -> int:
+    """A center's K, doubled until it is no less than the K that a protocol wants.
+
+    Were every K possible, whether an answer comes would count any set of people.
+
+    Examples
+    --------
+    >>> raised_k(10, None), raised_k(10, 5), raised_k(10, 11), raised_k(5, 20)
+    (10, 10, 20, 20)
+    """
+    while k < (wanted or 0):
+        k *= 2
+    return k
 
 
 @dataclass(slots=True)
 class ProtocolRun:
     """A protocol that is being answered; `parts` are judged already, one beside the other.
 
-    `asks` says whether a steward approves what leaves: then people may be grouped by any column.
+    `asks` says whether a steward approves what leaves: then people may be grouped by any column,
+    and codes that mean "missing" may be others than before.
     """
 
     protocol: Protocol
@@ -69,6 +126,7 @@ class ProtocolRun:
     variables: Codebook
     before: Mapping[bytes, bytes]  # earlier answers
     asks: bool
+    settled: "Settled"
     parts: list[Judged] = field(default_factory=list)
     _families: dict[str, Blocks | RefusedQuestion] = field(default_factory=dict)
     _masked: dict[tuple[str, tuple[Code, ...]], Rows] = field(default_factory=dict)
@@ -131,6 +189,7 @@ class ProtocolRun:
             used.append(question.event)
         for name in used:
             self._check_column(name)
+        self._check_codes("variable", question.variable, question.missing)
         policy = self._policy
         together = policy.per_person is not None and not isinstance(question, OutcomeQuestion)
         if policy.person is not None and not together and self.rows.source.repeats(policy.person):
@@ -141,6 +200,19 @@ class ProtocolRun:
             raise RefusedQuestion(Reason.UNKNOWN_VARIABLE, name)
         if not self._policy.allows(name):
             raise RefusedQuestion(Reason.NOT_ALLOWED, name)
+
+    def _is_free(self) -> bool:
+        """Whether people may be chosen in any words."""
+        return self.asks or self._policy.ad_hoc == "free"
+
+    def _check_codes(self, place: Place, column: str, codes: tuple[Code, ...]) -> None:
+        """Refuse codes that mean "missing" where an earlier protocol had others.
+
+        Whoever may change them chooses any set of people, and a refusal, or a check, says whether
+        it has K.
+        """
+        if not self._is_free() and not self.settled.fits(place, column, codes):
+            raise RefusedQuestion(Reason.OTHER_CODES, column)
 
     def _answered(self, question: CohortQuestion, cohort: Cohort, draft: Draft) -> Answer:
         declared, policy = self._declared(question), self._policy
@@ -244,7 +316,8 @@ class ProtocolRun:
         kinds = rows.source.kinds
         if grouping.cuts is not None and kinds[column] not in NUMBERS:
             raise RefusedQuestion(Reason.NOT_NUMERIC, column)
-        if not self.asks and policy.ad_hoc != "free":
+        self._check_codes("grouping", column, grouping.missing)
+        if not self._is_free():
             allowed = policy.grouped_by()
             if column not in allowed:
                 raise RefusedQuestion(Reason.ONLY_GROUPINGS, grouping.name)
@@ -300,6 +373,7 @@ class ProtocolRun:
             name: variable_kind(self.without(name, variable.missing), name)
             for name, variable in self.protocol.variables.items()
             if variable.kind is None
+            and (self._is_free() or self.settled.fits("variable", name, variable.missing))
             and variable.levels is None
             and name in self.rows.source.kinds
             and self._policy.allows(name)

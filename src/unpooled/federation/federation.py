@@ -279,9 +279,13 @@ class Federation:
             return ask_protocol(conversation, protocol, centers)
         return ask_with_joint(conversation, protocol, self._keepers, self._variables, centers)
 
-    def catalogue(self) -> CatalogueResult:
-        """Which variables there are, of which kind, and at which centers."""
-        return run_catalogue(self._coordinator.converse(), self._variables)
+    def catalogue(self, *, wait: bool = True) -> CatalogueResult:
+        """Which variables there are, of which kind, and at which centers.
+
+        Without `wait`, centers that are missing, and those whose stewards have not decided yet,
+        stand in its `refusals`; the others' variables are there at once.
+        """
+        return run_catalogue(self._coordinator.converse(), self._variables, wait=wait)
 
     def for_another(self) -> "Federation":
         """The same centers for another analyst, with a record of their own of what arrived."""

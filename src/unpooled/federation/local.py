@@ -32,7 +32,9 @@ class LocalLink:
         """The names of the centers."""
         return tuple(self._centers)
 
-    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes]:
+    def ask(
+        self, question: bytes, centers: Sequence[str], *, stewards: bool = True
+    ) -> Mapping[str, bytes]:
         """Ask one center after the other; only a release's bytes come back."""
         payloads: dict[str, bytes] = {}
         for name in centers:

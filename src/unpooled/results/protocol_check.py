@@ -15,6 +15,7 @@ from unpooled.center.questions import (
     SizesQuestion,
     block_levels,
 )
+from unpooled.center.questions.joint import LEAST_MEMBERS
 from unpooled.errors import MessageError
 from unpooled.results.data_frame import data_frame
 from unpooled.results.refusals import CenterRefusal
@@ -91,7 +92,13 @@ class ProtocolCheckResult:
         return tuple(r.center for r in self.refusals if r.reason == Reason.JOINED)
 
     def _advice(self) -> Iterator[str]:
-        if self.joined:
+        if 0 < len(self.joined) < LEAST_MEMBERS:
+            yield (
+                f"There is no joint center: it takes {LEAST_MEMBERS} centers, and people of "
+                f"{len(self.joined)} would count in it: {', '.join(self.joined)}."
+            )
+        elif self.joined:
+            yield from self._undeclared()
             yield (
                 f"A joint center brings back {len(self.joined)} of the centers: "
                 f"{', '.join(self.joined)}."
@@ -118,6 +125,14 @@ class ProtocolCheckResult:
                 yield (
                     f"{' and '.join(whole)} {'is' if len(whole) == 1 else 'are'} kept apart "
                     "everywhere: a lower priority would cost this where people are few."
+                )
+
+    def _undeclared(self) -> Iterator[str]:
+        for outcome in self.protocol.survival:
+            if outcome.event_is is None:
+                yield (
+                    "There is no joint center until the protocol says which value of "
+                    f"{outcome.event} means the event (event_is)."
                 )
 
     def _spelled_twice(self) -> Iterator[str]:

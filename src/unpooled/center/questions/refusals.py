@@ -26,6 +26,7 @@ class Reason(StrEnum):
     HIDDEN_PEOPLE = "hidden-people"
     ONLY_GROUPINGS = "only-groupings"
     NO_AD_HOC = "no-ad-hoc"
+    OTHER_CODES = "other-codes"
     BUDGET = "budget"
     OWN_VARIABLE = "own-variable"
     APART = "apart"
@@ -103,6 +104,10 @@ RULES: dict[Reason, str] = {
     ),
     Reason.ONLY_GROUPINGS: (
         "the center's policy allows groups and conditions over its declared groupings only"
+    ),
+    Reason.OTHER_CODES: (
+        "which values mean 'missing' was settled by the first protocol that named the variable; "
+        "ask with the same codes"
     ),
     Reason.NO_AD_HOC: "the center's policy answers no single questions, only protocols",
     Reason.BUDGET: "the center refused {limit} questions today; ask again tomorrow",

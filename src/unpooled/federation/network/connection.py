@@ -78,14 +78,19 @@ class FlareLink:
         asked = dict.fromkeys(self._centers, 0.0) if since is None else since
         return {n for n, at in asked.items() if heard.get(n, 0.0) > max(at + _CROSSING, earliest)}
 
-    def ask(self, question: bytes, centers: Sequence[str]) -> Mapping[str, bytes | Refusal]:
-        """Put one question to these centers at once; each one's release, or why there is none."""
+    def ask(
+        self, question: bytes, centers: Sequence[str], *, stewards: bool = True
+    ) -> Mapping[str, bytes | Refusal]:
+        """Put one question to these centers at once; each one's release, or why there is none.
+
+        Without `stewards`, a center whose steward has not decided is not waited for.
+        """
         deadline = time.monotonic() + self.timeout
         ticket = uuid.uuid4().hex  # whatever is lost on the way, a center records it once
-        answers, state = self._round(question, ticket, centers, deadline)
+        answers, state = self._round(question, ticket, centers, deadline, stewards)
         back = self.connected(state["absent"]) if state["absent"] else None
         if back:  # they came, or came back, after the job was opened: only a new job reaches them
-            answers |= self._round_anew(question, ticket, sorted(back), deadline)
+            answers |= self._round_anew(question, ticket, sorted(back), deadline, stewards)
         for name in centers:
             answers.setdefault(name, Refusal(reason=Reason.NOT_CONNECTED))
         return {name: answers[name] for name in centers}
@@ -95,7 +100,12 @@ class FlareLink:
         self._session.close()
 
     def _round(
-        self, question: bytes, ticket: str, centers: Sequence[str], deadline: float
+        self,
+        question: bytes,
+        ticket: str,
+        centers: Sequence[str],
+        deadline: float,
+        stewards: bool,
     ) -> tuple[dict[str, bytes | Refusal], dict[str, Any]]:
         """Ask in the open job and wait; what came back, and all that the coordinator told."""
         data = {
@@ -109,6 +119,8 @@ class FlareLink:
         while not state["over"] and time.monotonic() < deadline:
             now = Progress(tuple(centers), tuple(state["answers"]), tuple(state["held"]))
             progress = progress if now == progress else self._tell(now)
+            if not stewards and set(state["waiting"]) == set(state["held"]):
+                break
             state = self._command("ask", data, deadline)
         self._tell(Progress(tuple(centers), tuple(state["answers"]), tuple(state["held"])))
         answers: dict[str, bytes | Refusal] = {}
@@ -129,14 +141,19 @@ class FlareLink:
         return progress
 
     def _round_anew(
-        self, question: bytes, ticket: str, centers: Sequence[str], deadline: float
+        self,
+        question: bytes,
+        ticket: str,
+        centers: Sequence[str],
+        deadline: float,
+        stewards: bool,
     ) -> dict[str, bytes | Refusal]:
         """Ask in a new job the centers that the open one does not reach."""
         old = self._job
         try:
             self._job = self._open_job(deadline)
             self._end(old, deadline)
-            return self._round(question, ticket, centers, deadline)[0]
+            return self._round(question, ticket, centers, deadline, stewards)[0]
         except LinkError:  # the others' answers are kept
             return {name: self._no_answer() for name in centers}
 

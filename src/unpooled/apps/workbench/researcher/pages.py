@@ -95,7 +95,13 @@ class Workbench:
         rows = [_row(row, variables.centers) for row in variables.rows]
         shown = [row for row in rows if all(w in row["words"] for w in wanted.lower().split())]
         return self._page(
-            request, "catalogue.html", catalogue=variables, rows=shown, every=rows, search=wanted
+            request,
+            "catalogue.html",
+            catalogue=variables,
+            grows=self.source.catalogue_grows,
+            rows=shown,
+            every=rows,
+            search=wanted,
         )
 
     async def questions(self, request: Request) -> Response:

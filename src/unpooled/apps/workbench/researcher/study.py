@@ -127,6 +127,7 @@ class Study:
             self.states[center].to("asking")
         book = self.federation.run(self.protocol, into=self._book)
         self._book, self.whole = book, True
+        self.problem = "" if book.no_joint is None else f"no joint center: {book.no_joint}"
         self.received |= {release.center: release for release in book.releases}
         why = {refusal.center: refusal for refusal in book.refusals}
         for center in asked:

@@ -53,7 +53,7 @@ CENTERS = "Centers"
 NOT_AT = "not at"
 NO_VARIABLES = "No center lets a variable be asked for."
 NOTHING_FOUND = "No variable has these words."
-NOT_ANSWERED = "These centers did not say which variables they have"
+NOT_ANSWERED = "These centers have not said which variables they have"
 
 ASK_LEAD = "Each question goes to all centers at once, and each center decides what it answers."
 ASK_BUTTON = "Ask the centers"
@@ -177,7 +177,7 @@ NOT_TOLD = "not told"
 STUDY_OVER = {
     "running": "The centers are asked.",
     "stopped": "Some centers have not answered. What the others said is kept.",
-    "done": "All centers have said what they say.",
+    "done": "Nobody is asked any more.",
 }
 
 PLAN = "Plan"

@@ -1,9 +1,11 @@
 """What a user does at the workbench: questions, their cards, and what is pinned to a report."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -17,7 +19,7 @@ from unpooled.apps.workbench.researcher.forms import Typed
 from unpooled.apps.workbench.researcher.planning import Planned
 from unpooled.apps.workbench.researcher.study import Study
 from unpooled.center.data.variables import Codebook
-from unpooled.center.questions import Protocol
+from unpooled.center.questions import MISSING, Protocol
 from unpooled.errors import InputError, UnpooledError
 from unpooled.federation import Federation
 from unpooled.results.card import Card, card_of
@@ -27,6 +29,8 @@ from unpooled.results.releases import Releases
 from unpooled.results.result import Result
 
 MOST_KEPT = 60  # answers of a book that are kept
+_PATIENCE = 5.0  # seconds that a page waits for the first word about variables
+_AGAIN = 5.0  # seconds until centers that have not told their variables are asked again
 MOST_ENTRIES = 500  # that a user keeps; the oldest that is not pinned makes room
 
 
@@ -229,7 +233,9 @@ class Source:
     worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "centers"))
     book: Book | None = None
     _works: dict[str, Work] = field(default_factory=dict)
-    _catalogue: "Future[CatalogueResult] | None" = None
+    _catalogue: CatalogueResult | None = None
+    _asking: "Future[CatalogueResult] | None" = None  # for the variables
+    _asked: float = 0.0  # when they were asked for last
 
     def work(self, user: str) -> Work:
         """The work of a user."""
@@ -254,15 +260,36 @@ class Source:
         return {a.name: a for a in ANALYSES if hasattr(self.federation, a.name)}
 
     def catalogue(self) -> CatalogueResult:
-        """The variables; asked once, since it tells of nobody and does not change."""
+        """The variables as far as centers have told them; those that did not are asked again.
+
+        Nobody waits for a steward here, nor longer than some seconds for anybody else.
+        """
         if self.federation is None:
             return CatalogueResult((), ())
-        if self._catalogue is None or self._failed(self._catalogue):
-            self._catalogue = self.worker.submit(self.federation.catalogue)
-        return self._catalogue.result()
+        again = time.monotonic() - self._asked > _AGAIN and self.catalogue_grows
+        if self._asking is None and (self._catalogue is None or again):
+            self._asked = time.monotonic()
+            self._asking = self.worker.submit(partial(self.federation.catalogue, wait=False))
+        asking = self._asking
+        if asking is not None and (self._catalogue is None or asking.done()):
+            try:
+                self._catalogue = asking.result(timeout=_PATIENCE)
+            except TimeoutError:
+                return CatalogueResult((), ())
+            except UnpooledError:
+                self._asking = None
+                if self._catalogue is None:
+                    raise
+            self._asking = None
+        return self._catalogue or CatalogueResult((), ())
 
-    def _failed(self, asked: "Future[CatalogueResult]") -> bool:
-        return asked.done() and (asked.exception() is not None or not asked.result().centers)
+    @property
+    def catalogue_grows(self) -> bool:
+        """Whether some center may still tell its variables."""
+        if self.federation is None:
+            return False
+        catalogue = self._catalogue
+        return catalogue is None or any(r.reason in MISSING for r in catalogue.refusals)
 
     def close(self) -> None:
         """Let go of the centers."""
