@@ -9,6 +9,8 @@ from typing import Annotated, Any, NoReturn, Protocol
 
 import typer
 
+from unpooled_study.progress import silent
+
 study_app = typer.Typer(help="Simulation studies: the paper's, and your own.", no_args_is_help=True)
 
 SIMS, SURVIVAL_SIMS = 1000, 200  # of a plan; a run of survival takes a tenth of a second and more
@@ -100,7 +102,7 @@ def study_tests(
     from unpooled_study.own import run_tests
 
     read = read_test_config(config)
-    with _kept(out) as folder:
+    with _kept(out) as folder, silent(as_json):
         _show(run_tests(read, jobs_of(jobs), folder), as_json)
 
 
@@ -113,7 +115,7 @@ def study_quantiles(
     from unpooled_study.own import run_quantiles
 
     read = read_quantile_config(config)
-    with _kept(out) as folder:
+    with _kept(out) as folder, silent(as_json):
         _show(run_quantiles(read, jobs_of(jobs), folder), as_json)
 
 
@@ -234,7 +236,7 @@ def plan(
         dropout=dropout,
     )
     usual = SIMS if hazard_ratio is None else SURVIVAL_SIMS
-    with _kept(None) as folder:
+    with _kept(None) as folder, silent(as_json):
         result = make_plan(planned, usual if sims is None else sims, seed, jobs_of(jobs), folder)
     if chart is not None:
         from unpooled.results.report.charts import save

@@ -30,6 +30,7 @@ from unpooled.center.questions import (
     decode_question,
 )
 from unpooled.errors import MissingError
+from unpooled.federation.progress import Progress
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 
@@ -52,12 +53,12 @@ def restart(trio: Network) -> None:
 
 
 @pytest.fixture
-def progress_lines() -> list[str]:
+def progress_lines() -> list[Progress]:
     return []
 
 
 @pytest.fixture
-def careful(trio: Network, kit: Path, progress_lines: list[str]) -> Iterator[Federation]:
+def careful(trio: Network, kit: Path, progress_lines: list[Progress]) -> Iterator[Federation]:
     """An analyst who goes on without nobody, and sees what is waited for."""
     with Federation.connect(trio.toml, timeout=PATIENT, progress=progress_lines.append) as fed:
         yield fed
@@ -92,7 +93,7 @@ def test_the_steward_sees_the_exact_payload_before_it_leaves(
     kit: Path,
     careful: Federation,
     analyst: ThreadPoolExecutor,
-    progress_lines: list[str],
+    progress_lines: list[Progress],
 ) -> None:
     before = entries(kit)
     asked = analyst.submit(careful.describe, "los")
@@ -112,7 +113,8 @@ def test_the_steward_sees_the_exact_payload_before_it_leaves(
     left = [r.payload.decode() for r in careful.releases if r.center == "Porto"]
     assert left == shown == [entry.answer for entry in entries(kit)[len(before) :]]
     assert {entry.asker for entry in entries(kit)[len(before) :]} == {"analyst"}
-    assert set(progress_lines) == {"waiting for Porto's steward"}
+    assert {p.waits for p in progress_lines} == {(), ("Porto",)}
+    assert str(progress_lines[-1]) == "3 of 3 centers answered"
     assert run("center", "pending", kit) == "nothing waits for the steward\n"
     assert careful.describe("los").to_dict() == result.to_dict()  # approved: the same bytes again
 

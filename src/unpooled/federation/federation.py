@@ -49,6 +49,7 @@ from unpooled.center.questions import Catalogue, CatalogueQuestion, Limits, Prot
 from unpooled.errors import InputError, RefusedError
 from unpooled.federation.joint.run import Keepers, ask_with_joint
 from unpooled.federation.local import name_by_file, open_link
+from unpooled.federation.progress import Show
 from unpooled.maths.ranks.mann_whitney import Alternative
 from unpooled.results.catalogue import CatalogueResult
 from unpooled.results.compare import CompareResult
@@ -128,6 +129,7 @@ class Federation:
         ledger: str | Path | None = None,
         seed: int | None = None,
         joint: bool = False,
+        progress: Show | None = None,
     ) -> "Federation":
         """A federation in this process, every center behind its own gate.
 
@@ -151,11 +153,13 @@ class Federation:
         joint
             Whether centers that are too small to tell a protocol's blocks alone (by their policy's
             `joint`) count in a joint center, for protocols.
+        progress
+            Called with a `Progress` whenever a center answered; `print` shows it as a line.
         """
         data = dict(centers) if isinstance(centers, Mapping) else name_by_file(centers)
         sources = {name: open_source(rows) for name, rows in data.items()}
         chosen = _policy(policy, k, person, per_person)
-        link = open_link(sources, chosen, variables, ledger, seed, joint=joint)
+        link = open_link(sources, chosen, variables, ledger, seed, joint=joint, progress=progress)
         return cls(link, variables, seed, chosen, keepers=link.keepers)
 
     @classmethod
@@ -172,6 +176,7 @@ class Federation:
         ledger: str | Path | None = None,
         seed: int | None = None,
         joint: bool = False,
+        progress: Show | None = None,
     ) -> "Federation":
         """A federation from one frame or file with a column that names the center.
 
@@ -179,7 +184,7 @@ class Federation:
         """
         sources = open_source(data).split(center)
         chosen = _policy(policy, k, person, per_person)
-        link = open_link(sources, chosen, variables, ledger, seed, joint=joint)
+        link = open_link(sources, chosen, variables, ledger, seed, joint=joint, progress=progress)
         return cls(link, variables, seed, chosen, keepers=link.keepers)
 
     @classmethod
@@ -190,7 +195,7 @@ class Federation:
         variables: Codebook | None = None,
         timeout: float = 60.0,
         on_missing: OnMissing = "stop",
-        progress: Callable[[str], None] | None = None,
+        progress: Show | None = None,
         joint: bool = False,
     ) -> "Federation":
         """The federation of a `federation.toml`: real centers, over the network.
@@ -208,7 +213,8 @@ class Federation:
             refuses: "stop" raises a `MissingError` with its name, "exclude" goes on without it
             and says so in the result's `refusals`.
         progress
-            Called with a line to show, such as whose steward is waited for.
+            Called with a `Progress` whenever more is known: which centers answered, and whose
+            stewards are waited for. `print` shows it as a line.
         joint
             As for `local`; the keepers are those of the `federation.toml`.
         """

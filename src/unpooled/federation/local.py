@@ -11,13 +11,20 @@ from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.errors import InputError
 from unpooled.federation.joint.local import LocalKeepers
+from unpooled.federation.progress import Progress, Show
 
 
 class LocalLink:
     """Hands a question's bytes to centers and brings the bytes of their releases back."""
 
-    def __init__(self, centers: Sequence[Center], keepers: LocalKeepers | None = None) -> None:
+    def __init__(
+        self,
+        centers: Sequence[Center],
+        keepers: LocalKeepers | None = None,
+        progress: Show | None = None,
+    ) -> None:
         self.keepers = keepers
+        self._progress = progress
         self._centers = {center.name: center for center in centers}
 
     @property
@@ -29,7 +36,16 @@ class LocalLink:
         self, question: bytes, centers: Sequence[str], *, stewards: bool = True
     ) -> Mapping[str, bytes]:
         """Ask one center after the other; only a release's bytes come back."""
-        return {name: self._centers[name].answer(question).payload for name in centers}
+        payloads: dict[str, bytes] = {}
+        for name in centers:
+            self._tell(centers, payloads)
+            payloads[name] = self._centers[name].answer(question).payload
+        self._tell(centers, payloads)
+        return payloads
+
+    def _tell(self, asked: Sequence[str], answered: Iterable[str]) -> None:
+        if self._progress is not None:
+            self._progress(Progress(tuple(asked), tuple(answered)))
 
     def close(self) -> None:
         """Let go of the ledgers' files."""
@@ -60,6 +76,7 @@ def open_link(
     seed: int | None,
     *,
     joint: bool = False,
+    progress: Show | None = None,
 ) -> LocalLink:
     """A link to centers that are made here, one from each source."""
     if not sources:
@@ -80,4 +97,4 @@ def open_link(
         else:
             key = CenterKey.generate() if seed is None else CenterKey.from_seed(seed, name)
         centers.append(Center(name, source, policy, key, variables, file, keepers=publics))
-    return LocalLink(centers, keepers)
+    return LocalLink(centers, keepers, progress)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from unpooled.analyses.specification import Analysis, Argument
 from unpooled.apps.cli.options import BOOK, CENTERS, option, outputs, positional, read_value
+from unpooled.apps.cli.progress import centers_bar
 from unpooled.errors import InputError
 
 if TYPE_CHECKING:
     from unpooled.analyses.book import Book
     from unpooled.federation import Federation
+    from unpooled.federation.progress import Show
     from unpooled.results.result import Result
 
 _OF_EACH_CENTER = ("center_column", "k", "person", "per_person", "ledger", "seed")
@@ -31,12 +33,18 @@ def command(analysis: Analysis) -> Callable[..., None]:
         }
         if typed["book"] is not None:
             book = _open_book(typed)
-            finish(_from_book(book, analysis.name, arguments, typed["strata"]), book, typed)
+            with centers_bar(typed["as_json"]):
+                result = _from_book(book, analysis.name, arguments, typed["strata"])
+            finish(result, book, typed)
             return
         if typed["strata"]:
             raise InputError("strata goes with --book: centers are not asked within strata")
-        with open_federation(typed) as fed:
-            finish(getattr(fed, analysis.name)(**arguments), fed, typed)
+        with (
+            centers_bar(typed["as_json"]) as progress,
+            open_federation(typed, progress) as fed,
+        ):
+            result = getattr(fed, analysis.name)(**arguments)
+        finish(result, fed, typed)
 
     run.__name__ = analysis.name
     run.__doc__ = "\n\n".join(filter(None, (analysis.help, analysis.more)))
@@ -85,8 +93,8 @@ def _value(argument: Argument, typed: Mapping[str, Any]) -> Any:
     return read_value(argument, typed[argument.name])
 
 
-def open_federation(typed: Mapping[str, Any]) -> "Federation":
-    """The centers over the network, or those in this process."""
+def open_federation(typed: Mapping[str, Any], progress: "Show | None" = None) -> "Federation":
+    """The centers over the network, or those in this process, which say how far they are."""
     if typed["federation"] is not None and typed["centers"] is not None:
         raise InputError("give either --centers FILES..., or --federation federation.toml")
     if typed["federation"] is None and typed["centers"] is None:
@@ -97,7 +105,7 @@ def open_federation(typed: Mapping[str, Any]) -> "Federation":
 
     variables = None if typed["codebook"] is None else read_codebook(typed["codebook"])
     if typed["federation"] is None:
-        return _open_local(typed, variables)
+        return _open_local(typed, variables, progress)
     if any(typed[name] is not None for name in _OF_EACH_CENTER):
         raise InputError(
             "k, person, per-person, ledger, seed and center-column are each center's own"
@@ -109,16 +117,12 @@ def open_federation(typed: Mapping[str, Any]) -> "Federation":
         variables=variables,
         timeout=typed["timeout"],
         on_missing=typed["on_missing"],
-        progress=_show if sys.stderr.isatty() else None,
+        progress=progress,
         joint=typed.get("joint", False),
     )
 
 
-def _show(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _open_local(typed: Mapping[str, Any], variables: Any) -> "Federation":
+def _open_local(typed: Mapping[str, Any], variables: Any, progress: "Show | None") -> "Federation":
     from unpooled.center.policy import Policy
     from unpooled.federation import Federation
 
@@ -134,6 +138,7 @@ def _open_local(typed: Mapping[str, Any], variables: Any) -> "Federation":
         "ledger": typed["ledger"],
         "seed": typed["seed"],
         "joint": typed.get("joint", False),
+        "progress": progress,
     }
     if column is None:
         return Federation.local(_named(centers), **about)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unpooled.apps.cli.options import CENTERS, CommandWithRows
+from unpooled.apps.cli.progress import centers_bar
 from unpooled.errors import InputError
 
 protocol_app = typer.Typer(
@@ -70,8 +71,9 @@ def check(**typed: Any) -> None:
     from unpooled.apps.cli.analyses import open_federation
 
     plan = read_protocol(typed["file"])
-    with open_federation(typed) as fed:
-        print(fed.check(plan))
+    with centers_bar() as progress, open_federation(typed, progress) as fed:
+        result = fed.check(plan)
+    print(result)
 
 
 @_asks_centers(
@@ -104,7 +106,7 @@ def run(**typed: Any) -> None:
         raise InputError(
             f"out: {str(out)!r} is there already. Hint: --into {out} asks the centers that it lacks"
         )
-    with open_federation(typed) as fed:
+    with centers_bar() as progress, open_federation(typed, progress) as fed:
         book = fed.run(plan, into=into)
     print(book)
     for refusal in book.refusals:
@@ -129,7 +131,7 @@ def new(**typed: Any) -> None:
     out: Path = typed["out"]
     if out.exists():
         raise InputError(f"out: {str(out)!r} is there already. Hint: --out another.toml")
-    with open_federation(typed) as fed:
+    with centers_bar() as progress, open_federation(typed, progress) as fed:
         text = fed.draft_protocol(typed["title"])
     out.write_text(text, encoding="utf-8")
     try:

@@ -4,20 +4,18 @@ The engine's server is our coordinator, its clients are centers, its admin user 
 job stays open for many questions, its task is one question, and its result is one release.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unpooled.center.questions import Keeper
 from unpooled.errors import InputError, LinkError
+from unpooled.federation.progress import Show
 
 if TYPE_CHECKING:
     from unpooled.federation.network.connection import FlareLink
 
 
-def connect(
-    path: str | Path, timeout: float = 60.0, progress: Callable[[str], None] | None = None
-) -> "FlareLink":
+def connect(path: str | Path, timeout: float = 60.0, progress: Show | None = None) -> "FlareLink":
     """The link to the centers of a `federation.toml`."""
     from unpooled.federation.network.certificates import check_valid
     from unpooled.federation.network.kits import find_analyst_kit, read_federation, read_kit

@@ -3,7 +3,7 @@
 import base64
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import ceil
 from pathlib import Path
@@ -17,6 +17,7 @@ from unpooled.errors import LinkError
 from unpooled.federation.joint.network import NetworkKeepers
 from unpooled.federation.network.kits import user_name
 from unpooled.federation.network.session import JOB, LOST, CoordinatorSession, write_job
+from unpooled.federation.progress import Progress, Show
 
 # A center says a word every two seconds, but for up to ten none while it ends the job of a
 # coordinator that is gone, or after one word was lost.
@@ -40,7 +41,7 @@ class FlareLink:
     timeout
         How many seconds a center may take for an answer.
     progress
-        Told, in words, whose steward is waited for.
+        Told which centers answered, and whose stewards are waited for.
     keepers
         Of joint centers, with their public keys as the kit has them.
     """
@@ -51,7 +52,7 @@ class FlareLink:
         analyst: str,
         centers: Sequence[str],
         timeout: float = 60.0,
-        progress: Callable[[str], None] | None = None,
+        progress: Show | None = None,
         keepers: Sequence[Keeper] = (),
     ) -> None:
         self.keepers = NetworkKeepers(self, keepers) if keepers else None
@@ -113,15 +114,15 @@ class FlareLink:
             "centers": list(centers),
             "timeout": max(1.0, deadline - time.monotonic()),
         }
+        progress = self._tell(Progress(tuple(centers)))
         state = self._command("ask", data, deadline)
-        waited_for: list[str] = []
         while not state["over"] and time.monotonic() < deadline:
+            now = Progress(tuple(centers), tuple(state["answers"]), tuple(state["held"]))
+            progress = progress if now == progress else self._tell(now)
             if not stewards and set(state["waiting"]) == set(state["held"]):
                 break
-            if state["held"] != waited_for:
-                waited_for = state["held"]
-                self._tell(waited_for)
             state = self._command("ask", data, deadline)
+        self._tell(Progress(tuple(centers), tuple(state["answers"]), tuple(state["held"])))
         answers: dict[str, bytes | Refusal] = {}
         for name, payload in state["answers"].items():
             answers[name] = base64.b64decode(payload)
@@ -133,11 +134,11 @@ class FlareLink:
             answers[name] = self._no_answer(Reason.WAITING_FOR_STEWARD)
         return answers, state
 
-    def _tell(self, waited_for: Sequence[str]) -> None:
-        """Say whose steward is waited for."""
-        if self._progress is not None and waited_for:
-            stewards = ", ".join(f"{name}'s" for name in waited_for)
-            self._progress(f"waiting for {stewards} steward{'s' if len(waited_for) > 1 else ''}")
+    def _tell(self, progress: Progress) -> Progress:
+        """Say how far the question is."""
+        if self._progress is not None:
+            self._progress(progress)
+        return progress
 
     def _round_anew(
         self,
