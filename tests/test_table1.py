@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -262,3 +263,11 @@ def test_a_trial_over_four_clinics_equals_pandas() -> None:
     counts = pandas.crosstab(trial["Group"], trial["Black"])
     for level in result["Black"]["levels"]:
         assert [cell["n"] for cell in level["cells"][1:]] == counts[level["level"]].tolist()
+
+
+def test_what_is_said_of_a_variable_has_its_mark_in_its_row(table: Table1Result) -> None:
+    row = replace(table.rows[0], notes=("tests leave out some",))
+    sheet = replace(table, rows=(row, *table.rows[1:])).sheet()
+    mark = next(m for m, text in sheet.footnotes if text.endswith("tests leave out some"))
+    at = sheet.header.index("p-value")
+    assert sheet.rows[0][at].split()[-1].split(",")[-1] == mark

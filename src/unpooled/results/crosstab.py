@@ -219,7 +219,7 @@ class CrosstabResult(Result):
         units = "centers and strata" if self.strata else "centers"
         if self.chi2 is not None:
             v = "" if self.cramers_v is None else f"; Cramér's V = {number(self.cramers_v, 3)}"
-            sentences.append(f"Chi-square of everybody together: {_test_text(self.chi2)}{v}.")
+            sentences.append(f"Pooled chi-square: {_test_text(self.chi2)}{v}.")
         if self.exact is not None:
             sentences.append(f"Exact test: p {p_text(self.exact.log10_p)}.")
         if self.cmh is not None and self.cmh.df:
@@ -241,7 +241,7 @@ class CrosstabResult(Result):
             notes.append(
                 f"tests are of fewer levels, since centers merged those of too few people: {shown}"
             )
-        if self.left_out:
+        if self.left_out and (self.chi2 is not None or self.cmh is not None):
             shown = ", ".join(f"{center} ({people_text(n)})" for center, n in self.left_out)
             notes.append(f"tests leave out people of {shown}, where levels are merged")
         if self.expected is not None and self.expected < SMALL_EXPECTED:

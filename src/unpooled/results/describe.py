@@ -11,6 +11,11 @@ from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import number, p_text
 from unpooled.results.result import Result, subject
 
+DRAWN = (
+    "fewer than K people without a value at a center are not counted as missing: each counts with "
+    "a value drawn from others there"
+)
+
 if TYPE_CHECKING:
     import altair
 
@@ -130,7 +135,8 @@ class DescribeResult(Result):
 
     def notes(self) -> list[str]:
         """What some centers withheld, and why."""
-        return [
+        hidden = any(group.missing_hidden for group in self.groups)
+        return ([DRAWN] if hidden else []) + [
             f"{c.center}, {c.group}: {'mean and SD' if c.mean is None else 'SD'} withheld, too few "
             "different values of too few people"
             for c in self.centers

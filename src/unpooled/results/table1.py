@@ -290,11 +290,13 @@ class _Writer:
         self._indented[-1] = True
 
     def _p_cell(self, row: Table1Row) -> str:
+        notes = [self._mark(f"{row.label}: {note}") for note in row.notes]
         if row.log10_p is None:
-            return "–"
+            return " ".join(["–", *notes])
         text = p_text(row.log10_p).removeprefix("= ")
         short = "<0.001" if row.log10_p < -3 else text
-        return short if row.test is None else f"{short} {self._mark(row.test)}"
+        test = [] if row.test is None else [self._mark(row.test)]
+        return " ".join([short, ",".join([*test, *notes])]).rstrip()
 
     def _number(self, row: Table1Row) -> None:
         means = [_mean_cell(numbers) for numbers in row.numbers]
