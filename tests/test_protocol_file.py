@@ -128,6 +128,7 @@ def hospitals(folder: Path) -> list[Path]:
 def test_a_draft_says_kinds_levels_and_what_was_noticed(tmp_path: Path) -> None:
     with Federation.local(name_by_file(hospitals(tmp_path))) as fed:
         text = fed.draft_protocol("Cholesterol")
+    assert "# [[survival]]" in text
     plan = read_protocol(write(tmp_path, text))
     assert plan.title == "Cholesterol"
     assert list(plan.variables) == ["chol", "smoker", "stage"]

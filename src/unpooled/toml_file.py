@@ -93,7 +93,7 @@ def _converted(table: object, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         place = _place(str(error), table, kind)
         rule = str(error).rpartition(" - at `$")[0] if place else str(error)
-        named = place and rule.startswith(("Expected", "Object", "Invalid value"))
+        named = place and rule.startswith(("Expected", "Object", "Invalid value", "Invalid enum"))
         name = ".".join(map(str, place))
         raise _SettingError(f"{name}: {rule}" if named else rule, place) from error
 

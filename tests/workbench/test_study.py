@@ -355,3 +355,10 @@ def test_the_catalogue_does_not_hang_behind_a_long_question(
         time.sleep(0.1)
         page = part.get("/").text
     assert "5 of 5" in page
+
+
+def test_over_the_network_a_dry_run_is_made_by_the_button_alone(place: Place) -> None:
+    """Each one is recorded, and counts in the centers' budgets: the page says so."""
+    page = look(place.browser("own"))
+    assert "Each center records every look" in page
+    assert "data-send" not in page

@@ -94,6 +94,33 @@ def test_a_newcomer_asks_and_pins(server: Server) -> None:
         assert tab.sound
 
 
+@pytest.mark.browser
+def test_the_dry_run_follows_what_is_ticked(server: Server) -> None:
+    """Nothing is pressed, and the last change wins."""
+    from playwright.sync_api import expect
+
+    with chromium() as browser:
+        tab = Tab(browser, viewport={"width": 1400, "height": 900})
+        page = tab.page
+        page.goto(server.link("dry"))
+        page.goto(f"{server.url}/protocol")
+        page.check("label:has-text('crp')")
+        expect(page.locator("#look")).to_contain_text("follows your changes")
+        expect(page.locator("#check")).to_contain_text("Haifa", timeout=20_000)
+        page.select_option("#group-1", "arm")
+        page.check("label:has-text('age')")
+        page.select_option("#group-1", "sex")
+        checks = []
+        page.on("request", lambda sent: checks.append(sent.url) if sent.method == "POST" else None)
+        expect(page.locator("#look .words")).to_contain_text("sex")
+        expect(page.locator("#check")).to_contain_text("Haifa", timeout=20_000)
+        shown = page.inner_text("#check")
+        page.reload()
+        assert page.inner_text("#check") == shown  # it is that of what is typed now
+        assert checks in ([], [f"{server.url}/protocol/check"])
+        assert tab.sound
+
+
 def test_it_works_without_a_script(researcher: Browser) -> None:
     _, card = follow(researcher, "/ask/describe", variable="crp", by="arm")
     assert "The mean of crp (mg/L) is" in card

@@ -215,6 +215,13 @@ def _lines(title: str, centers: Sequence[str], columns: Sequence[_Drafted]) -> I
     for column in columns:
         yield ""
         yield from _variable(column, len(centers))
+    yield ""
+    yield "# An outcome over time: how long until the event, or until nobody looked any more."
+    yield "# [[survival]]"
+    yield '# time = "months"'
+    yield '# event = "died"'
+    yield "# event_is = 1       # the value that means the event; a joint center needs it"
+    yield "# horizon = 60"
 
 
 def _groups(column: _Drafted) -> bool:
@@ -250,7 +257,9 @@ def _variable(column: _Drafted, centers: int) -> Iterator[str]:
             lines.append(f"levels = [{', '.join(map(_quoted, _ordered(column)))}]")
             lines.append("# ordered = true        # where the levels rise")
         if column.other:
-            comments.append(f"{column.other} people have other levels, of fewer than K people")
+            comments.append(
+                f"of {column.other} people no level is told: a center has too few of it"
+            )
         comments += _spelled_twice(column.levels)
     else:
         lines.append('# label = ""')

@@ -53,6 +53,11 @@ class Opening:
         call = f"unpooled.Book.open({path!r})"
         return cls("book", f"import unpooled\nbook = {call}", ("--book", path))
 
+    @property
+    def is_unrecorded(self) -> bool:
+        """Whether the centers are files in this program that keep no ledger."""
+        return self.command[0] == "--centers" and "--ledger" not in self.command
+
     def of_study(self) -> "Opening":
         """The book of a study that these centers were asked."""
         run = f'{self.python}\nbook = fed.run("protocol.toml")'

@@ -73,7 +73,9 @@ class StudyPages:
             catalogue=catalogue,
             kinds={row.name: row.kind for row in catalogue.rows},
             looked=(looked := self._look(draft, problem)),
-            check=_dry_run(self._work(request), looked["file"]),
+            check=(check := _dry_run(self._work(request), looked["file"])),
+            live=(live := self.source.opening.is_unrecorded),
+            send=live and not problem and not check["asked"],
             alignment=alignment,
         )
 
@@ -153,9 +155,10 @@ class StudyPages:
 
 def _dry_run(work: Work, file: str) -> dict[str, Any]:
     """What a dry run of this file says, if there was one."""
-    nothing: dict[str, Any] = {"running": False, "problem": "", "parts": []}
-    if work.checked is None or work.checked[0] != file:
+    nothing: dict[str, Any] = {"asked": False, "running": False, "problem": "", "parts": []}
+    if work.checked is None or work.checked[0] != file or work.checked[1].cancelled():
         return nothing
+    nothing["asked"] = True
     future = work.checked[1]
     if not future.done():
         return {**nothing, "running": True}

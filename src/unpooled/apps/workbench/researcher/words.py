@@ -199,3 +199,10 @@ SAVE_BOOK = "Save the book"
 SHOW = "Show"
 TO_BOOK = "Look at what came back"
 CHECK = "See what each center would tell"
+CHECK_LIVE = (
+    "What each center would tell follows your changes: these centers are files in this program."
+)
+CHECK_RECORDED = (
+    "Each center records every look at what it would tell, and what it refuses counts in its "
+    "budget. So it is asked only when you press the button."
+)

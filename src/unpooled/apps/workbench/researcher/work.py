@@ -188,6 +188,8 @@ class Work:
         """Begin a dry run of a protocol; the centers tell no count."""
         if self.federation is None:
             raise InputError("a book asks no center")
+        if self.checked is not None:
+            self.checked[1].cancel()  # it was of an earlier protocol, and may not have begun
         self.checked = file, self.worker.submit(self.federation.check, tables)
 
     def _make_room(self) -> None:

@@ -1,6 +1,7 @@
 // A little script of our own. Every page works without it; with it, parts change in their place.
 //   form[data-live="#id"]     a change of a field fetches the page again and replaces #id
 //   [data-poll="seconds"]     an element with an id that fetches its page again until the mark is gone
+//   [data-send="#form"]       an element with an id that sends a form to data-to, a moment after it came; what it leads to replaces it
 //   input[data-filter="#id"]  hides the rows of a table or list that do not have the words
 //   ol[data-order]            its items can be dragged, and moved by Alt + arrow keys
 //   button[data-copy="#id"]   copies a text
@@ -44,6 +45,8 @@
       const query = new URLSearchParams(new FormData(form));
       query.delete("csrf");
       const url = `${form.action}?${query}`;
+      for (const [inside, abort] of under_way)
+        if (inside !== place && document.querySelector(`${place} ${inside}`)) abort.abort();
       document.querySelector(place)?.setAttribute("aria-busy", "true");
       try {
         const page = await fetch_part(place, url);
@@ -78,6 +81,20 @@
         poll(element);
       }
     }, wait);
+  };
+
+  const send = (element) => {
+    const place = `#${CSS.escape(element.id)}`;
+    setTimeout(async () => {
+      if (!element.isConnected) return;
+      const body = new URLSearchParams(new FormData(document.querySelector(element.dataset.send)));
+      try {
+        const page = await fetch_part(place, element.dataset.to, { method: "POST", body });
+        if (page && element.isConnected) replace(place, page);
+      } catch (error) {
+        if (error.name !== "AbortError") say("The program does not answer. Is it still running?");
+      }
+    }, 600);
   };
 
   const filter = (input) => {
@@ -148,6 +165,7 @@
     };
     each("form[data-live]", live_form);
     each("[data-poll]", poll);
+    each("[data-send]", send);
     each("input[data-filter]", filter);
     each("ol[data-order]", order);
     each("button[data-copy]", copy);
