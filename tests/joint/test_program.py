@@ -1,5 +1,6 @@
 """The program of the keepers: what comes out equals the rule on pooled rows."""
 
+import asyncio
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,8 @@ from tests.joint.pooled import (
     populations,
 )
 from unpooled.center.questions.joint import JointCategory, JointNumber, JointOutcome, JointPlan
+from unpooled.errors import JointError
+from unpooled.federation.joint.channel import SealedChannel
 from unpooled.federation.joint.program import (
     JointMoments,
     JointNumbers,
@@ -303,3 +306,22 @@ def _next(table: JointCells, left: int, right: int) -> tuple[int, int] | None:
     """The first edge that was opened inside a cell, with the people below."""
     inside = (split for split in table.splits if left < split.point < right)
     return next(((split.point, split.below) for split in inside), None)
+
+
+def test_a_keeper_that_ends_since_it_lost_another_is_not_blamed() -> None:
+    async def blamed(*, says: bool) -> tuple[str, ...]:
+        arriving: list[bytes] = []
+        keys = b"a" * 32, b"b" * 32
+        haifa = SealedChannel("Bern", keys, arriving.append)
+        bern = SealedChannel("Haifa", keys[::-1], arriving.append)
+        if says:
+            haifa.say_lost("Oslo")
+        for message in arriving:
+            bern.arrived(message)
+        bern.lose("is gone")
+        error = bern.lost.exception()
+        assert isinstance(error, JointError)
+        return error.names
+
+    assert asyncio.run(blamed(says=False)) == ("Haifa",)
+    assert asyncio.run(blamed(says=True)) == ("Oslo",)

@@ -13,6 +13,7 @@ from unpooled.errors import JointError
 
 _LABEL = Struct("<q")
 _NUMBER = 12  # bytes of a nonce
+_LOST = -3  # the label of the last words of a keeper that lost another one
 
 
 class SealedChannel:
@@ -58,16 +59,26 @@ class SealedChannel:
             self.lose("sent a message that is not the next one of this conversation")
             return
         self._received += 1
+        if label == _LOST:
+            self._lose(plain[_LABEL.size :].decode(), "is gone")
+            return
         waiting = self._waiting.pop(label, None)
         if waiting is None:
             self._early[label] = plain[_LABEL.size :]
         elif not waiting.done():
             waiting.set_result(plain[_LABEL.size :])
 
+    def say_lost(self, name: str) -> None:
+        """Tell the other keeper who was lost, so that it does not blame the one that ends next."""
+        self.send(_LOST, name.encode())
+
     def lose(self, why: str) -> None:
         """The other keeper cannot be heard any more."""
+        self._lose(self.other, why)
+
+    def _lose(self, name: str, why: str) -> None:
         if not self.lost.done():
-            self.lost.set_exception(JointError(f"the keeper {self.other} {why}", (self.other,)))
+            self.lost.set_exception(JointError(f"the keeper {name} {why}", (name,)))
             self.lost.exception()  # it was looked at: nobody else may wait for it
 
 

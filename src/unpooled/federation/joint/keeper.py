@@ -7,7 +7,7 @@ was, to standard output.
 import asyncio
 import os
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -101,16 +101,25 @@ async def _part(channels: Collection[SealedChannel]) -> None:
 
 
 async def _unless_lost(
-    task: asyncio.Task[T], channels: Iterable[SealedChannel], longest: float
+    task: asyncio.Task[T], channels: Collection[SealedChannel], longest: float
 ) -> T:
-    """The result of a task, unless a keeper is lost or the time is over before."""
+    """The result of a task, unless a keeper is lost or the time is over before.
+
+    Who loses a keeper tells the others, before it ends itself.
+    """
     waited: set[asyncio.Future[Any]] = {task, *(channel.lost for channel in channels)}
     done, _ = await asyncio.wait(waited, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
     if task in done:
         return task.result()
     task.cancel()
     for lost in done:
-        lost.result()  # it raises
+        error = lost.exception()
+        if isinstance(error, JointError):
+            for channel in channels:
+                if not channel.lost.done():
+                    channel.say_lost(error.names[0])
+            await asyncio.sleep(_PAUSE)  # the last words leave
+            raise error
     raise JointError(f"the computation took longer than {longest:g} s")
 
 
