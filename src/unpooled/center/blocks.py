@@ -1,7 +1,7 @@
 """Blocks: the people of a center who are alike in several groupings, as far as these may be told.
 
-People are parted by the most important grouping first. A level of too few people is joined to
-another, to a neighbour where levels rise; then each part is parted by the next grouping. So every
+People are parted by the most important grouping first. Levels of too few people are joined to each
+other, to neighbours where levels rise; then each part is parted by the next grouping. So every
 person is in one block, every block has enough people, and what is joined is joined as late as can
 be.
 """
