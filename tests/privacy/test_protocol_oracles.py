@@ -119,17 +119,17 @@ def test_codes_of_a_grouping_do_not_cut_it_elsewhere() -> None:
 def test_codes_are_settled_by_the_first_check_also_after_a_restart(tmp_path: Path) -> None:
     rows = pl.DataFrame({"crp": range(PEOPLE)})
 
-    def told(center: Center, *codes: float) -> bool:
+    def answered(center: Center, *codes: float) -> bool:
         variables = {"crp": ProtocolVariable(kind="number", missing=codes)}
         return blocks(center, Protocol(title="x", variables=variables), 1) == 1
 
     center = open_center(rows, free=False, folder=tmp_path)
-    assert told(center, 3.0)
-    assert not told(center, 4.0)
+    assert answered(center, 3.0)
+    assert not answered(center, 4.0)
     center.close()
     again = open_center(rows, free=False, folder=tmp_path)
-    assert not told(again, 4.0)
-    assert told(again, 3.0)
+    assert not answered(again, 4.0)
+    assert answered(again, 3.0)
     again.close()
 
 
