@@ -121,6 +121,34 @@ def test_the_dry_run_follows_what_is_ticked(server: Server) -> None:
         assert tab.sound
 
 
+def test_a_table_that_was_seen_is_drawn_in_the_catalogue(server: Server) -> None:
+    """From what is there: no center is asked, and nobody else sees it."""
+    ours, another = Browser(server.url), Browser(server.url)
+    ours.enter(server.link("sketch"))
+    another.enter(server.link("another"))
+    assert "sketch" not in ours.get("/").text
+    place, _ = follow(ours, "/ask/table", variable="crp", by="arm")
+    left = ours.get("/left").text.count("<tr")
+    page = ours.get("/").text
+    drawn = page.split('<svg class="sketch"')[1].split("</svg>")[0]
+    assert page.count('<svg class="sketch"') == 1
+    assert f'href="{place}"' in page
+    assert "style=" not in drawn
+    assert ours.get("/left").text.count("<tr") == left
+    assert "sketch" not in another.get("/").text
+    people: dict[tuple[str, str], float] = {}
+    for row in csv.DictReader(ours.get(f"{place}/save.csv").text.splitlines()):
+        limits = row["lower"], row["upper"]
+        people[limits] = people.get(limits, 0) + float(row["people"])
+    areas = [float(w) * float(h) for w, h in re.findall(r' width="(\S+)" height="(\S+)"/', drawn)]
+    closed = [n for limits, n in people.items() if all(limits)]
+    shares = [sum(closed[:b]) / sum(closed) for b in range(len(closed) + 1)]
+    drawn_shares = [sum(areas[:b]) / sum(areas) for b in range(1, len(areas) + 1)]
+    assert 3 < len(areas) <= len(closed)
+    for share in drawn_shares:  # of neighbors that are drawn as one, too
+        assert min(abs(share - true) for true in shares) < 0.003
+
+
 def test_it_works_without_a_script(researcher: Browser) -> None:
     _, card = follow(researcher, "/ask/describe", variable="crp", by="arm")
     assert "The mean of crp (mg/L) is" in card

@@ -102,6 +102,7 @@ class Workbench:
             rows=shown,
             every=rows,
             search=wanted,
+            sketches=self._work(request).sketches,
         )
 
     async def questions(self, request: Request) -> Response:

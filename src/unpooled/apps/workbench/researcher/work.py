@@ -17,6 +17,7 @@ from unpooled.apps.workbench.researcher.draft import Draft
 from unpooled.apps.workbench.researcher.drawing import draw
 from unpooled.apps.workbench.researcher.forms import Typed
 from unpooled.apps.workbench.researcher.planning import Planned
+from unpooled.apps.workbench.researcher.sketch import Sketch, sketch
 from unpooled.apps.workbench.researcher.study import Study
 from unpooled.center.data.variables import Codebook
 from unpooled.center.questions import MISSING, Protocol
@@ -27,6 +28,7 @@ from unpooled.results.catalogue import CatalogueResult
 from unpooled.results.protocol_check import ProtocolCheckResult
 from unpooled.results.releases import Releases
 from unpooled.results.result import Result
+from unpooled.results.table import TableResult
 
 MOST_KEPT = 60  # answers of a book that are kept
 _PATIENCE = 5.0  # seconds that a page waits for the first word about variables
@@ -119,7 +121,7 @@ class Work:
     planned: Planned | None = None
     checked: "tuple[str, Future[ProtocolCheckResult]] | None" = None  # a file, and its dry run
     _last: int = 0
-    _looked: dict[str, tuple[Book, Answered]] = field(default_factory=dict)
+    _looked: dict[str, tuple[Book, Answered, dict[str, Any]]] = field(default_factory=dict)
 
     def ask(self, analysis: Analysis, typed: Typed, arguments: dict[str, Any]) -> Entry:
         """Begin to ask the centers; the entry says when they have answered."""
@@ -156,7 +158,7 @@ class Work:
         key = f"{id(book)} {name} {sorted(arguments.items())!r}"
         kept = self._looked.get(key)
         if kept is None or kept[0] is not book:
-            kept = book, Answered.of(getattr(book, name)(**arguments))
+            kept = book, Answered.of(getattr(book, name)(**arguments)), arguments
             self._looked[key] = kept
             if len(self._looked) > MOST_KEPT:
                 self._looked.pop(next(iter(self._looked)))
@@ -216,6 +218,22 @@ class Work:
     def report(self) -> list[Entry]:
         """The pinned cards in their order."""
         return [self.entries[number] for number in self.pinned]
+
+    @property
+    def sketches(self) -> dict[str, Sketch]:
+        """Variable → its last table without a condition, of those that this user saw."""
+        book = [(*looked[1:], "/book/table") for looked in self._looked.values()]
+        cards = [
+            (entry.answered, entry.arguments, f"/cards/{entry.number}")
+            for entry in self.entries.values()
+            if entry.state == "answered"
+        ]
+        return {
+            table.variable: Sketch(picture, link)
+            for answered, arguments, link in (*book, *cards)
+            if isinstance(table := answered.result, TableResult) and not arguments.get("where")
+            if (picture := sketch(table)) is not None
+        }
 
     @property
     def releases(self) -> Releases:
