@@ -143,8 +143,8 @@ def attacks(runs: int, reduce: Reduce) -> Iterator[tuple[str, int, Callable[[Ran
         ("yj-grid", partial(powers_attack, method="yj-grid")),
         ("paper_iteration = true", allowed_attack),
         *(
-            (f"cells, {name}", partial(cells_attack, moments=moments, known=known))
-            for name, moments, known in CELLS
+            (f"cells, {name}", partial(cells_attack, moments=moments, knowing=knowing))
+            for name, moments, knowing in CELLS
         ),
     )
     for scale in SCALES:
@@ -215,7 +215,7 @@ def allowed_attack(values: FloatArray, scale: FloatArray, reduce: Reduce) -> Sco
 
 
 def cells_attack(
-    values: FloatArray, scale: FloatArray, moments: str, known: Known, reduce: Reduce
+    values: FloatArray, scale: FloatArray, moments: str, knowing: Known, reduce: Reduce
 ) -> Score:
     """The table of the parallel round: counts, means and SDs of cells, decoded cell by cell.
 
@@ -241,13 +241,13 @@ def cells_attack(
             claimed[inside] = np.where(np.isclose(scale[inside], means[at]), people, 0)
             continue
         solved = None
-        if known != "counts" and not np.isnan(means[at]):
-            own = open_scale.at(at)
-            x, there = own.forth(scale[inside]), own.forth(values[placed == at])
-            mean, error = (means[at], unit.mean[at]) if known == "told" else (there.mean(), 1e-9)
+        if knowing != "counts" and not np.isnan(means[at]):
+            scaled = open_scale.at(at)
+            x, there = scaled.forth(scale[inside]), scaled.forth(values[placed == at])
+            mean, error = (means[at], unit.mean[at]) if knowing == "told" else (there.mean(), 1e-9)
             rows = [(x * 0 + 1, people, 1e-6), (x, people * mean, people * error / 2)]
             if not np.isnan(sds[at]):
-                sd, far = (sds[at], unit.sd[at]) if known == "told" else (there.std(), 1e-9)
+                sd, far = (sds[at], unit.sd[at]) if knowing == "told" else (there.std(), 1e-9)
                 off = people * (far * sd + error**2 / 4)
                 rows.append(((x - mean) ** 2, people * sd**2, off))
             weights, sums, errors = (np.array(column) for column in zip(*rows, strict=True))
