@@ -126,12 +126,12 @@ def test_a_chain_stops_with_the_name_of_the_center_that_is_missing(
     with Federation.connect(trio.toml, timeout=PATIENT) as careful:
         ask = link(careful).ask
 
-        def ask_a_late_center(question: bytes, centers: Sequence[str]) -> Any:
+        def ask_a_late_center(question: bytes, centers: Sequence[str], **more: bool) -> Any:
             if "Bern" not in centers or b'"join"' not in question:
-                return ask(question, centers)
+                return ask(question, centers, **more)
             link(careful).timeout = 3
             with halted(trio, "Bern"):
-                return ask(question, centers)
+                return ask(question, centers, **more)
 
         monkeypatch.setattr(link(careful), "ask", ask_a_late_center)
         with in_time(3), pytest.raises(MissingError, match="Bern: the center did not") as caught:
@@ -150,15 +150,15 @@ def test_a_chain_goes_on_without_a_center_that_is_killed_in_the_middle_of_it(
 ) -> None:
     ask = link(fed).ask
 
-    def ask_and_kill(question: bytes, centers: Sequence[str]) -> Any:
+    def ask_and_kill(question: bytes, centers: Sequence[str], **more: bool) -> Any:
         if "Bern" not in centers or b'"join"' not in question:
-            return ask(question, centers)
+            return ask(question, centers, **more)
         link(fed).timeout = 6
         os.kill(trio.running["Bern"].process.pid, signal.SIGSTOP)
         killer = threading.Timer(1.5, kill_whole, (trio, "Bern"))
         killer.start()
         try:
-            return ask(question, centers)
+            return ask(question, centers, **more)
         finally:
             killer.join()
             link(fed).timeout = PATIENT
@@ -189,14 +189,14 @@ def test_an_analysis_goes_on_as_if_a_center_that_goes_missing_in_it_had_never_be
     ask = link(fed).ask
     late: list[bytes] = []
 
-    def ask_late_in_the_last_round(question: bytes, centers: Sequence[str]) -> Any:
+    def ask_late_in_the_last_round(question: bytes, centers: Sequence[str], **more: bool) -> Any:
         if last not in question or late:
-            return ask(question, centers)
+            return ask(question, centers, **more)
         late.append(question)
         link(fed).timeout = 3
         with halted(trio, "Porto"):
             try:
-                return ask(question, centers)
+                return ask(question, centers, **more)
             finally:
                 link(fed).timeout = PATIENT
 

@@ -59,7 +59,11 @@
         if (error.name !== "AbortError") say("The program does not answer. Is it still running?");
       }
     };
-    form.addEventListener("change", () => { clearTimeout(timer); timer = setTimeout(change, 30); });
+    form.addEventListener("change", () => {
+      under_way.get(place)?.abort(); // its answer would undo what was just changed
+      clearTimeout(timer);
+      timer = setTimeout(change, 30);
+    });
     form.addEventListener("submit", (event) => { event.preventDefault(); change(); });
   };
 
