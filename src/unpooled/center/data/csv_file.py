@@ -41,7 +41,7 @@ def _load(connection: "duckdb.DuckDBPyConnection", path: Path, name: str) -> Non
     try:
         rows = f"read_csv({dialect}, all_varchar=true, nullstr='')"
         columns = ", ".join(_columns(connection, dialect, rows))
-        connection.execute("PRAGMA disable_optimizer")  # it takes minutes for 300 columns
+        connection.execute("PRAGMA disable_optimizer")  # over a minute for 300 columns
         connection.execute(f"CREATE TEMP TABLE data AS SELECT {columns} FROM {rows}")
         connection.execute("PRAGMA enable_optimizer")
     except duckdb.Error:
