@@ -24,7 +24,7 @@ from unpooled.center.questions import (
 )
 from unpooled.center.questions.category import Categories
 from unpooled.center.questions.joint import JointQuestion, JointShares
-from unpooled.center.sealing import SealKey, seal
+from unpooled.center.records.sealing import SealKey, seal
 from unpooled.errors import JointError, RefusedError
 
 FREE = Policy(k=5, ad_hoc="free")

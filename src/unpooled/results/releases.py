@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from unpooled.center.ledger import Entry, Header
 from unpooled.center.questions import (
     EVERYBODY,
     AboutPeople,
@@ -26,6 +25,7 @@ from unpooled.center.questions import (
     decode_question,
     encode,
 )
+from unpooled.center.records.ledger import Entry, Header
 from unpooled.errors import MessageError
 from unpooled.results.data_frame import data_frame
 from unpooled.results.report.parts import Grid, parts_html

@@ -3,20 +3,20 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from unpooled.center.approval.reviewers import STEWARD, Reviewers
+from unpooled.center.approval.steward import (
+    Decision,
+    HeldPayload,
+    approvals,
+    is_waited_for,
+    refusal,
+)
 from unpooled.center.questions import (
     Grouping,
     ProtocolAnswer,
     ProtocolQuestion,
     decode_answer,
     decode_question,
-)
-from unpooled.center.reviewers import STEWARD, Reviewers
-from unpooled.center.steward import (
-    Decision,
-    HeldPayload,
-    approvals,
-    is_waited_for,
-    refusal,
 )
 from unpooled.results.releases import answer_sentence, payload_sentence, question_sentence
 

@@ -16,11 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from unpooled.center.blocks import join_levels
-from unpooled.center.disclosure import TooClose
-from unpooled.center.keyed_boundaries import keyed_draws, keyed_weight
-from unpooled.center.memory import Draft
-from unpooled.center.people import Cohort, RefusedQuestion
+from unpooled.center.cohort.blocks import join_levels
+from unpooled.center.cohort.people import Cohort, RefusedQuestion
+from unpooled.center.proposal.keyed_boundaries import keyed_draws, keyed_weight
 from unpooled.center.questions import (
     OTHER,
     Aggregate,
@@ -68,6 +66,8 @@ from unpooled.center.questions.message import in_cells
 from unpooled.center.questions.powers import DIGITS, NUMBERS
 from unpooled.center.questions.ranks import overlap
 from unpooled.center.questions.survival import by_status
+from unpooled.center.rule.disclosure import TooClose
+from unpooled.center.rule.memory import Draft
 from unpooled.errors import GateError
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice.cells import dominated, rounded

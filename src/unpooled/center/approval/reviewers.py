@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from unpooled.center.keys import CenterKey, Hex64, verifier
-from unpooled.center.line_file import create_file, file_errors
+from unpooled.center.records.keys import CenterKey, Hex64, verifier
+from unpooled.center.records.line_file import create_file, file_errors
 from unpooled.errors import InputError, LedgerError
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from unpooled.center.keys import CenterKey, Hex64, check_hex64, verifier
-from unpooled.center.line_file import LineFile, open_lines
+from unpooled.center.records.keys import CenterKey, Hex64, check_hex64, verifier
+from unpooled.center.records.line_file import LineFile, open_lines
 from unpooled.errors import LedgerError
 
 Kind = Literal["release", "refusal"]

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from unpooled.center.line_file import create_file, file_errors
+from unpooled.center.records.line_file import create_file, file_errors
 from unpooled.errors import InputError, LedgerError
 
 Hex64 = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]

@@ -18,14 +18,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unpooled.center.disclosure import Crowds, Told, TooClose, crowds
-from unpooled.center.fingerprint import people_changed
-from unpooled.center.keys import Hex64
-from unpooled.center.ledger import Ledger
-from unpooled.center.line_file import LineFile
+from unpooled.center.cohort.words import Words
 from unpooled.center.questions import CatalogueQuestion, Disclosure, decode_question
 from unpooled.center.questions.message import put_together
-from unpooled.center.words import Words
+from unpooled.center.records.keys import Hex64
+from unpooled.center.records.ledger import Ledger
+from unpooled.center.records.line_file import LineFile
+from unpooled.center.rule.disclosure import Crowds, Told, TooClose, crowds
+from unpooled.center.rule.fingerprint import people_changed
 from unpooled.errors import LedgerError
 from unpooled.maths import big_arrays
 from unpooled.maths.arrays import BoolArray, FloatArray, Places

@@ -12,14 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from unpooled.center.blocks import Levels, split_people
-from unpooled.center.data.sql import literal, quote
-from unpooled.center.data.variables import Codebook, Variable
-from unpooled.center.disclosure import TooClose
-from unpooled.center.gate import Asked, Gate, Judged, blocks_name
-from unpooled.center.ledger import Ledger
-from unpooled.center.memory import Draft
-from unpooled.center.people import (
+from unpooled.center.cohort.blocks import Levels, split_people
+from unpooled.center.cohort.people import (
     NUMBERS,
     Cohort,
     RefusedQuestion,
@@ -27,7 +21,12 @@ from unpooled.center.people import (
     check_values,
     column_levels,
 )
+from unpooled.center.cohort.words import rows_chosen
+from unpooled.center.data.sql import literal, quote
+from unpooled.center.data.variables import Codebook, Variable
+from unpooled.center.gate import Asked, Gate, Judged, blocks_name
 from unpooled.center.policy import Policy
+from unpooled.center.proposal.summarise import Summary
 from unpooled.center.questions import (
     MISSING_LEVEL,
     Answer,
@@ -48,8 +47,9 @@ from unpooled.center.questions import (
 )
 from unpooled.center.questions.category import MOST_LEVELS
 from unpooled.center.questions.protocol import Kind, PartQuestion
-from unpooled.center.summarise import Summary
-from unpooled.center.words import rows_chosen
+from unpooled.center.records.ledger import Ledger
+from unpooled.center.rule.disclosure import TooClose
+from unpooled.center.rule.memory import Draft
 from unpooled.maths.arrays import BoolArray
 
 _log = logging.getLogger(__name__)  # what went wrong stays at the center

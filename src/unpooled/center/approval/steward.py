@@ -25,8 +25,8 @@ from typing import Literal
 
 import msgspec
 
-from unpooled.center.line_file import create_file, file_errors
-from unpooled.center.reviewers import STEWARD, Reviewer, Reviewers
+from unpooled.center.approval.reviewers import STEWARD, Reviewer, Reviewers
+from unpooled.center.records.line_file import create_file, file_errors
 from unpooled.errors import HeldError, InputError, LedgerError
 
 Decision = Literal["approved", "refused"]

@@ -10,9 +10,9 @@ from hashlib import shake_256
 
 import numpy as np
 
+from unpooled.center.cohort.people import Cohort, RefusedQuestion, Rows, check_values
 from unpooled.center.data.variables import Variable
-from unpooled.center.people import Cohort, RefusedQuestion, Rows, check_values
-from unpooled.center.protocol import ProtocolRun
+from unpooled.center.proposal.protocol import ProtocolRun
 from unpooled.center.questions import (
     OTHER,
     CategoryQuestion,
