@@ -138,7 +138,7 @@ def center_desk(
 def center_pending(kit: KitFolder, config: CenterToml = None) -> None:
     """Show what waits for the steward: each question, and the exact payload that would leave."""
     from unpooled.center.approval.steward import pending
-    from unpooled.results.steward_text import held_text
+    from unpooled.results.provenance.steward_text import held_text
 
     folder, reviewers = _reviewed(kit, config)
     held = pending(folder, reviewers)
@@ -153,7 +153,7 @@ def center_approve(
     """Let a payload leave that you have seen, and show it."""
     from unpooled.center.approval.steward import pending
     from unpooled.errors import InputError
-    from unpooled.results.steward_text import choice_text
+    from unpooled.results.provenance.steward_text import choice_text
 
     held = pending(*_reviewed(kit, config))
     if held and not payload:
@@ -179,7 +179,7 @@ def center_refuse(
 def center_decided(kit: KitFolder, config: CenterToml = None) -> None:
     """Show the decisions in force: what may leave again, and what is refused at once."""
     from unpooled.center.approval.steward import decided
-    from unpooled.results.steward_text import decided_text
+    from unpooled.results.provenance.steward_text import decided_text
 
     folder, reviewers = _reviewed(kit, config)
     texts = (decided_text(folder, *decision, reviewers) for decision in decided(folder, reviewers))
@@ -195,7 +195,7 @@ def center_withdraw(
 ) -> None:
     """Take an approval or a refusal back: the next such question is held again."""
     from unpooled.center.approval.steward import withdraw
-    from unpooled.results.steward_text import choice_text, withdrawn_text
+    from unpooled.results.provenance.steward_text import choice_text, withdrawn_text
 
     folder, reviewers = _reviewed(kit, config)
     by = _unlocked(kit, config, reviewer, reviewers)
@@ -242,7 +242,7 @@ def _decide(
     reason: str | None = None,
 ) -> None:
     from unpooled.center.approval.steward import decide, find
-    from unpooled.results.steward_text import decision_text, held_text
+    from unpooled.results.provenance.steward_text import decision_text, held_text
 
     folder, reviewers = _reviewed(kit, config)
     held = find(folder, payload, reviewers)

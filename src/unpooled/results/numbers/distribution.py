@@ -10,12 +10,12 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.bands import Drawing, draw, histogram_errors
 from unpooled.maths.density.deviation import Deviation
 from unpooled.maths.density.distribution import Distribution
-from unpooled.results.refusals import LEFT_OUT, refused_for_values
+from unpooled.results.numbers.table import TableResult
+from unpooled.results.provenance.refusals import LEFT_OUT, refused_for_values
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks
 from unpooled.results.report.text import number, people_number
 from unpooled.results.result import subject
-from unpooled.results.table import TableResult
 
 if TYPE_CHECKING:
     import altair
@@ -123,7 +123,7 @@ class DistributionResult(TableResult):
         """Each group's density with its band; a histogram where most people share a few values."""
         import altair
 
-        from unpooled.results.report.charts import density, masses
+        from unpooled.results.charts.charts import density, masses
 
         shared = {one.group: one.shared_values() for one in self.distributions}
         if any(sum(shares.values()) > _MOSTLY for shares in shared.values()):
@@ -138,13 +138,13 @@ class DistributionResult(TableResult):
 
     def cdf_chart(self) -> "altair.TopLevelMixin":
         """Each group's distribution function with its band."""
-        from unpooled.results.report.charts import smooth_cdf
+        from unpooled.results.charts.charts import smooth_cdf
 
         return smooth_cdf(self._drawings(), self.record.label(self.variable), self.by)
 
     def centers_chart(self) -> "altair.TopLevelMixin":
         """The centers' distributions against that of all; those that differ most, where many."""
-        from unpooled.results.report.charts import centers
+        from unpooled.results.charts.charts import centers
 
         shown = sorted(
             self.centers, key=lambda c: 2.0 if c.deviation is None else c.deviation.p_value

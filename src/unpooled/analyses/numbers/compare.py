@@ -8,10 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from unpooled.analyses.conversation import Conversation
-from unpooled.analyses.parallel import Tables, ask_tables, combine_distribution
+from unpooled.analyses.numbers.parallel import Tables, ask_tables, combine_distribution
+from unpooled.analyses.numbers.table import (
+    PLAINLY,
+    lacking_note,
+    run_table,
+    run_table_beside,
+    table_note,
+)
 from unpooled.analyses.request import Request, ask_groups, explain, refuse, refuse_told
 from unpooled.analyses.specification import select_methods
-from unpooled.analyses.table import PLAINLY, lacking_note, run_table, run_table_beside, table_note
 from unpooled.center.data.variables import Variable
 from unpooled.center.questions import Limits, Ranks, RanksQuestion, Reason, Refusal
 from unpooled.errors import InputError, RefusedError
@@ -33,16 +39,17 @@ from unpooled.maths.ranks.mann_whitney import (
 from unpooled.maths.ranks.shift import shift
 from unpooled.maths.ranks.simpson import CenterPairs, contradicts, odd_centers, table_effect, turned
 from unpooled.maths.tables.test_counts import Alike, alike_by_center
-from unpooled.results.compare import (
+from unpooled.results.numbers.compare import (
     CenterComparison,
     CompareResult,
     PairComparison,
     Paradox,
     PooledComparison,
 )
-from unpooled.results.distribution import DistributionResult
-from unpooled.results.record import joint_members
-from unpooled.results.refusals import (
+from unpooled.results.numbers.distribution import DistributionResult
+from unpooled.results.numbers.table import TableResult
+from unpooled.results.provenance.record import joint_members
+from unpooled.results.provenance.refusals import (
     BIASED,
     NOBODY,
     CenterRefusal,
@@ -50,7 +57,6 @@ from unpooled.results.refusals import (
     refused_for_values,
     why_nothing,
 )
-from unpooled.results.table import TableResult
 
 
 def find_paradox(

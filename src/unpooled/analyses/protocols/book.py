@@ -18,8 +18,26 @@ from typing import Any, TypeVar, overload
 import msgspec
 import numpy as np
 
-from unpooled.analyses.ask_protocol import ProtocolReplies
-from unpooled.analyses.blocks import (
+from unpooled.analyses.crosstab import LevelCells, LevelTables, combine_crosstab
+from unpooled.analyses.numbers.compare import (
+    BY_CENTER,
+    Comparing,
+    Unit,
+    combine_comparison,
+    combine_pooled,
+)
+from unpooled.analyses.numbers.describe import combine_description
+from unpooled.analyses.numbers.groups import KRUSKAL, GroupTests, UnitRanks, combine_groups
+from unpooled.analyses.numbers.parallel import (
+    Tables,
+    can_place,
+    combine_distribution,
+    common_lattice,
+    read_table,
+)
+from unpooled.analyses.numbers.quantiles import CELL_METHODS, combine_quantiles
+from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
+from unpooled.analyses.protocols.blocks import (
     NOBODYS,
     Meaning,
     Names,
@@ -30,24 +48,6 @@ from unpooled.analyses.blocks import (
     levels_by_grouping,
     meaning,
 )
-from unpooled.analyses.compare import (
-    BY_CENTER,
-    Comparing,
-    Unit,
-    combine_comparison,
-    combine_pooled,
-)
-from unpooled.analyses.crosstab import LevelCells, LevelTables, combine_crosstab
-from unpooled.analyses.describe import combine_description
-from unpooled.analyses.groups import KRUSKAL, GroupTests, UnitRanks, combine_groups
-from unpooled.analyses.parallel import (
-    Tables,
-    can_place,
-    combine_distribution,
-    common_lattice,
-    read_table,
-)
-from unpooled.analyses.quantiles import CELL_METHODS, combine_quantiles
 from unpooled.analyses.request import Request, group_label, refuse
 from unpooled.analyses.specification import select_methods
 from unpooled.analyses.survival import (
@@ -103,15 +103,15 @@ from unpooled.maths.quantiles.quantile import check_probabilities
 from unpooled.maths.ranks.cross_center import placed_ranks
 from unpooled.maths.ranks.group_ranks import placed_group_ranks
 from unpooled.maths.ranks.mann_whitney import Alternative, RankStatistics
-from unpooled.results.compare import CompareResult, PooledComparison
 from unpooled.results.crosstab import CrosstabResult
-from unpooled.results.describe import DescribeResult
-from unpooled.results.distribution import DistributionResult
-from unpooled.results.many_variables import ManyComparisons, ManyQuantiles, each
-from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
-from unpooled.results.record import Estimated, FewCells, Note, Record
-from unpooled.results.refusals import CenterRefusal, center_refusals
-from unpooled.results.releases import Received, Releases
+from unpooled.results.numbers.compare import CompareResult, PooledComparison
+from unpooled.results.numbers.describe import DescribeResult
+from unpooled.results.numbers.distribution import DistributionResult
+from unpooled.results.numbers.many_variables import ManyComparisons, ManyQuantiles, each
+from unpooled.results.numbers.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
+from unpooled.results.provenance.record import Estimated, FewCells, Note, Record
+from unpooled.results.provenance.refusals import CenterRefusal, center_refusals
+from unpooled.results.provenance.releases import Received, Releases
 from unpooled.results.survival import SurvivalResult
 from unpooled.results.table1 import Layout, Table1Result
 

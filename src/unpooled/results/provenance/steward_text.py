@@ -18,7 +18,11 @@ from unpooled.center.questions import (
     decode_answer,
     decode_question,
 )
-from unpooled.results.releases import answer_sentence, payload_sentence, question_sentence
+from unpooled.results.provenance.releases import (
+    answer_sentence,
+    payload_sentence,
+    question_sentence,
+)
 
 
 def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -> str:

@@ -20,8 +20,8 @@ from unpooled.errors import MessageError, RefusedError
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.tables.chain import Chain, Pools
 from unpooled.maths.tables.table import Table
-from unpooled.results.refusals import CenterRefusal, center_refusals
-from unpooled.results.table import TableResult
+from unpooled.results.numbers.table import TableResult
+from unpooled.results.provenance.refusals import CenterRefusal, center_refusals
 
 PLAINLY = 0.9  # of the ranks' variance: a table that tells less makes effects look smaller
 

@@ -10,14 +10,14 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable
 from unpooled.maths.quantiles.cell_fit import Search, fit_cells
 from unpooled.maths.quantiles.quantile import interpolation_quantiles, yj_table_quantiles
-from unpooled.results.distribution import DistributionResult, GroupDistribution
-from unpooled.results.record import Reach, Record
-from unpooled.results.refusals import CenterRefusal
+from unpooled.results.numbers.distribution import DistributionResult, GroupDistribution
+from unpooled.results.numbers.table import TableResult
+from unpooled.results.provenance.record import Reach, Record
+from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import count, number
 from unpooled.results.result import Result, subject
-from unpooled.results.table import TableResult
 
 if TYPE_CHECKING:
     import altair
@@ -108,7 +108,7 @@ class QuantilesResult(Result):
 
     def chart(self) -> "altair.TopLevelMixin":
         """A box plot from the quantiles: box .25 to .75, whiskers to the outermost."""
-        from unpooled.results.report.charts import boxes
+        from unpooled.results.charts.charts import boxes
 
         label = self.record.label(self.variable)
         medians = {
@@ -244,7 +244,7 @@ class QuantileSummary(Result):
 
     def sections(self) -> list[Section]:
         """The estimates, and the distribution that they come from."""
-        from unpooled.results.report.charts import cdf
+        from unpooled.results.charts.charts import cdf
 
         smooth = next((r.distribution for r in self.results if r.distribution), None)
         if smooth is not None:

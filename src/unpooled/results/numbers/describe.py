@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unpooled.maths.moments import Welch
-from unpooled.results.record import Reach, Record
-from unpooled.results.refusals import CenterRefusal
+from unpooled.results.provenance.record import Reach, Record
+from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import number, p_text
@@ -94,7 +94,7 @@ class DescribeResult(Result):
 
     def chart(self) -> "altair.TopLevelMixin":
         """Mean and SD of each group, over all centers and at each of them."""
-        from unpooled.results.report.charts import means
+        from unpooled.results.charts.charts import means
 
         rows = [(c.center, c.group, c.n, c.mean, c.sd) for c in self.centers]
         overall = "all centers" if self.reach.whole else self.reach.centers_text

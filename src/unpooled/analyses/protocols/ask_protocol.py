@@ -14,8 +14,8 @@ from unpooled.center.questions import (
     Refusal,
 )
 from unpooled.results.protocol_check import ProtocolCheckResult
-from unpooled.results.refusals import center_refusals
-from unpooled.results.releases import Received
+from unpooled.results.provenance.refusals import center_refusals
+from unpooled.results.provenance.releases import Received
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,16 @@ from itertools import combinations
 
 import numpy as np
 
-from unpooled.analyses.compare import (
+from unpooled.analyses.conversation import Conversation
+from unpooled.analyses.numbers.compare import (
     BY_CENTER,
     Unit,
     name_groups,
     run_compare,
 )
-from unpooled.analyses.conversation import Conversation
+from unpooled.analyses.numbers.table import run_table, run_table_beside, table_note
 from unpooled.analyses.request import Request, explain, refuse, take_attendance
 from unpooled.analyses.specification import select_methods
-from unpooled.analyses.table import run_table, run_table_beside, table_note
 from unpooled.center.data.variables import Variable
 from unpooled.center.questions import (
     GroupRanks,
@@ -46,10 +46,15 @@ from unpooled.maths.ranks.mann_whitney import (
     TestResult,
     table_test,
 )
-from unpooled.results.compare import CenterComparison, CompareResult, PairComparison
-from unpooled.results.record import joint_members
-from unpooled.results.refusals import BIASED, CenterRefusal, center_refusals, refused_for_values
-from unpooled.results.table import TableResult
+from unpooled.results.numbers.compare import CenterComparison, CompareResult, PairComparison
+from unpooled.results.numbers.table import TableResult
+from unpooled.results.provenance.record import joint_members
+from unpooled.results.provenance.refusals import (
+    BIASED,
+    CenterRefusal,
+    center_refusals,
+    refused_for_values,
+)
 
 Pair = tuple[str, str]
 KRUSKAL = {"weighted": kruskal_weighted, "sum": kruskal_sum, "fisher": kruskal_fisher}

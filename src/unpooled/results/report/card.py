@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from unpooled.results.folding import Fold, fold_notes, fold_refusals
+from unpooled.results.report.folding import Fold, fold_notes, fold_refusals
 from unpooled.results.report.page import Figure
 from unpooled.results.report.parts import Grid, Remarks, Sentences
 from unpooled.results.result import Result

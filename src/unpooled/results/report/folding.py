@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from unpooled.center.questions import Reason
 from unpooled.center.questions.refusals import MISSING
-from unpooled.results.refusals import CenterRefusal, refusal_sentence
+from unpooled.results.provenance.refusals import CenterRefusal, refusal_sentence
 from unpooled.results.report.text import count
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from unpooled.errors import InputError, MissingError, UnpooledError
 from unpooled.maths.multiplicity import benjamini_hochberg, holm
-from unpooled.results.compare import CompareResult, df_cell, p_cell
-from unpooled.results.quantiles import QuantilesResult, QuantileSummary, estimate_text
-from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal, refusals_of
-from unpooled.results.releases import Releases
+from unpooled.results.numbers.compare import CompareResult, df_cell, p_cell
+from unpooled.results.numbers.quantiles import QuantilesResult, QuantileSummary, estimate_text
+from unpooled.results.provenance.record import Record
+from unpooled.results.provenance.refusals import CenterRefusal, refusals_of
+from unpooled.results.provenance.releases import Releases
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import count, interval_cells, interval_dict, number
@@ -203,7 +203,7 @@ class ManyComparisons(ManyVariables[CompareResult]):
         """The effect on each variable; of several groups those of each variable's pairs."""
         import altair
 
-        from unpooled.results.report.charts import forest
+        from unpooled.results.charts.charts import forest
 
         if not self._of_two:
             charts: Any = [result.forest() for result in self.results if result.centers]

@@ -37,8 +37,12 @@ from unpooled.maths.lattice.lattice import (
     usual_resolutions,
 )
 from unpooled.maths.tables.table import Table
-from unpooled.results.distribution import CenterShares, DistributionResult, GroupDistribution
-from unpooled.results.refusals import center_refusals
+from unpooled.results.numbers.distribution import (
+    CenterShares,
+    DistributionResult,
+    GroupDistribution,
+)
+from unpooled.results.provenance.refusals import center_refusals
 
 
 class LatticeFacts(NamedTuple):

@@ -11,8 +11,8 @@ from unpooled.maths.moments import (
     pool,
     welch,
 )
-from unpooled.results.describe import CenterDescription, DescribeResult, GroupDescription
-from unpooled.results.refusals import CenterRefusal, center_refusals
+from unpooled.results.numbers.describe import CenterDescription, DescribeResult, GroupDescription
+from unpooled.results.provenance.refusals import CenterRefusal, center_refusals
 
 
 def run_describe(conversation: Conversation, request: Request) -> DescribeResult:

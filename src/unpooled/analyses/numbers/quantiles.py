@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from unpooled.analyses.conversation import Conversation
-from unpooled.analyses.parallel import Tables, ask_tables, combine_distribution
+from unpooled.analyses.numbers.parallel import Tables, ask_tables, combine_distribution
+from unpooled.analyses.numbers.table import run_table
 from unpooled.analyses.request import Request, ask_groups, explain, refuse
 from unpooled.analyses.specification import select_methods
-from unpooled.analyses.table import run_table
 from unpooled.center.data.variables import Variable
 from unpooled.center.questions import EVERYBODY, Limits, Powers, PowersQuestion, Refusal
 from unpooled.center.questions.powers import GRID
@@ -18,7 +18,7 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.quantiles.cell_fit import Search
 from unpooled.maths.quantiles.quantile import check_probabilities
 from unpooled.maths.quantiles.yeo_johnson import DEFAULT_GRID, PowerMoments, fit_grid, pool
-from unpooled.results.quantiles import (
+from unpooled.results.numbers.quantiles import (
     AT_BOUND,
     Quantile,
     QuantilesResult,
@@ -30,8 +30,8 @@ from unpooled.results.quantiles import (
     without_estimate,
     yj_table_estimates,
 )
-from unpooled.results.refusals import NOBODY, CenterRefusal, center_refusals, why_nothing
-from unpooled.results.table import TableResult
+from unpooled.results.numbers.table import TableResult
+from unpooled.results.provenance.refusals import NOBODY, CenterRefusal, center_refusals, why_nothing
 
 CELL_METHODS: dict[str, Search | None] = {
     "parallel": None,

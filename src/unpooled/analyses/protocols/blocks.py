@@ -20,7 +20,7 @@ from unpooled.center.questions import (
     block_levels,
 )
 from unpooled.errors import InputError, MessageError, unknown
-from unpooled.results.record import Merged, Ungrouped
+from unpooled.results.provenance.record import Merged, Ungrouped
 
 Names = str | Sequence[str] | None
 Where = str | Mapping[str, object] | None

@@ -9,8 +9,8 @@ from unpooled.center.data.variables import Codebook
 from unpooled.center.policy import Policy
 from unpooled.center.questions import EVERYBODY, decode_answer
 from unpooled.errors import MessageError
-from unpooled.results.refusals import CenterRefusal
-from unpooled.results.releases import Releases, shut_out
+from unpooled.results.provenance.refusals import CenterRefusal
+from unpooled.results.provenance.releases import Releases, shut_out
 from unpooled.results.report.text import count, people_text
 
 

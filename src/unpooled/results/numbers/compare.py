@@ -10,10 +10,11 @@ from unpooled.maths.ranks.effect import Heterogeneity, Interval, center_effect
 from unpooled.maths.ranks.group_ranks import GroupRankStatistics
 from unpooled.maths.ranks.heterogeneity import RandomEffects
 from unpooled.maths.ranks.mann_whitney import Alternative, RankStatistics, TestResult
-from unpooled.results.distribution import DistributionResult
-from unpooled.results.quantiles import QuantileSummary, smooth_quantiles, table_quantiles
-from unpooled.results.record import Reach, Record
-from unpooled.results.refusals import CenterRefusal, why_biased
+from unpooled.results.numbers.distribution import DistributionResult
+from unpooled.results.numbers.quantiles import QuantileSummary, smooth_quantiles, table_quantiles
+from unpooled.results.numbers.table import TableResult
+from unpooled.results.provenance.record import Reach, Record
+from unpooled.results.provenance.refusals import CenterRefusal, why_biased
 from unpooled.results.report.page import Figure, Section, stacked
 from unpooled.results.report.parts import Grid, Part, Sentences
 from unpooled.results.report.text import (
@@ -25,7 +26,6 @@ from unpooled.results.report.text import (
     p_text,
 )
 from unpooled.results.result import Result, subject
-from unpooled.results.table import TableResult
 
 if TYPE_CHECKING:
     import altair
@@ -434,7 +434,7 @@ class CompareResult(Result):
 
     def forest(self) -> "altair.TopLevelMixin":
         """The forest plot: of two groups the effect at each center, of more that of each pair."""
-        from unpooled.results.report.charts import forest
+        from unpooled.results.charts.charts import forest
 
         label = self.record.label(self.variable)
         if not self.of_two:

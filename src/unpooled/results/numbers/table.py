@@ -10,8 +10,8 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.tables.chain import CenterPools
 from unpooled.maths.tables.table import Table
 from unpooled.maths.tables.test_counts import Alike, alike, bounds
-from unpooled.results.record import Reach, Record
-from unpooled.results.refusals import CenterRefusal
+from unpooled.results.provenance.record import Reach, Record
+from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part
 from unpooled.results.report.text import count, number, people_number
@@ -97,14 +97,14 @@ class TableResult(Result):
 
     def chart(self) -> "altair.TopLevelMixin":
         """The histogram, with the true widths of the bins and the groups overlaid."""
-        from unpooled.results.report.charts import histogram
+        from unpooled.results.charts.charts import histogram
 
         label = self.record.label(self.variable)
         return histogram(self.edges, self.counts, self.groups, label, self.by)
 
     def sections(self) -> list[Section]:
         """The table and its charts."""
-        from unpooled.results.report.charts import cdf
+        from unpooled.results.charts.charts import cdf
 
         label = self.record.label(self.variable)
         figures = [

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from unpooled.results.folding import Fold, fold_notes, fold_refusals
-from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal
-from unpooled.results.releases import Releases, question_sentence
+from unpooled.results.provenance.record import Record
+from unpooled.results.provenance.refusals import CenterRefusal
+from unpooled.results.provenance.releases import Releases, question_sentence
+from unpooled.results.report.folding import Fold, fold_notes, fold_refusals
 from unpooled.results.report.page import Section, write_sections
 from unpooled.results.report.parts import Answer, Folded, Grid, Part, Remarks, Sentences
 

@@ -9,7 +9,7 @@ from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice.lattice import nice_number
 from unpooled.maths.survival.follow_up import FollowUp
 from unpooled.maths.survival.kaplan_meier import SurvivalCurve
-from unpooled.results.report.charts import HEIGHT, WIDTH, group_colour, inline
+from unpooled.results.charts.charts import HEIGHT, WIDTH, group_colour, inline
 
 if TYPE_CHECKING:
     import altair
