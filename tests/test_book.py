@@ -17,7 +17,7 @@ from unpooled.center.questions import Refusal
 from unpooled.center.questions.refusals import Reason
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.ranks.mann_whitney import rank_statistics
-from unpooled.results.quantiles import QuantilesResult
+from unpooled.results.numbers.quantiles import QuantilesResult
 
 PLAN = {
     "title": "CRP in sepsis",

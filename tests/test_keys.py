@@ -10,12 +10,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
-from unpooled.center.keys import CenterKey, verifier
-from unpooled.center.ledger import Ledger, mend, verify
-from unpooled.center.line_file import LineFile, create_file
+from unpooled.center.records import line_file
+from unpooled.center.records.keys import CenterKey, verifier
+from unpooled.center.records.ledger import Ledger, mend, verify
+from unpooled.center.records.line_file import LineFile, create_file
 from unpooled.errors import LedgerError
 
 HAIFA = CenterKey.from_seed(1, "Haifa")
@@ -140,8 +142,34 @@ def test_a_system_without_locks_is_a_clear_error(
         LineFile(tmp_path / "lines", b"first\n")
 
 
+@pytest.mark.parametrize("piece", [1, 3, 100])
+def test_lines_that_nobody_reads_to_the_end_leave_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    """An open file that a waiting generator held was found by Python's search for cycles alone."""
+    monkeypatch.setattr("unpooled.center.records.line_file._PIECE", piece)
+    opened: list[Path] = []
+    plain = line_file.open_lines
+
+    @contextmanager
+    def noted(path: Path) -> Iterator[BinaryIO]:
+        opened.append(path)
+        with plain(path) as file:
+            yield file
+        opened.remove(path)
+
+    monkeypatch.setattr(line_file, "open_lines", noted)
+    (tmp_path / "lines").write_bytes(b"first\n\nthird\ncut sho")
+    file = LineFile(tmp_path / "lines")
+    begun = iter(file)
+    assert next(begun) == b"first\n"
+    assert not opened
+    assert list(file) == [b"first\n", b"\n", b"third\n", b"cut sho"]
+    file.close()
+
+
 def test_importing_keys_and_ledger_does_not_import_cryptography() -> None:
-    program = "import sys, unpooled.center.ledger; sys.exit('cryptography' in sys.modules)"
+    program = "import sys, unpooled.center.records.ledger; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
@@ -160,8 +188,8 @@ def test_a_second_writer_is_refused_until_the_first_lets_go(path: Path) -> None:
 
 def test_a_second_process_is_refused(path: Path) -> None:
     program = (
-        "import pathlib, sys\nfrom unpooled.center.ledger import *\n"
-        "from unpooled.center.keys import *\n"
+        "import pathlib, sys\nfrom unpooled.center.records.ledger import *\n"
+        "from unpooled.center.records.keys import *\n"
         "Ledger('Haifa', CenterKey.from_seed(1, 'Haifa'), pathlib.Path(sys.argv[1]))"
     )
     command = [sys.executable, "-c", program, str(path)]
