@@ -27,7 +27,6 @@ from unpooled.center.policy import Policy
 from unpooled.center.questions import Reason, Refusal
 from unpooled.results.catalogue import CatalogueResult
 
-
 PATIENCE = 120.0  # seconds, on a machine that does much else
 
 
@@ -109,7 +108,7 @@ def run(part: Browser) -> None:
 
 
 def look_until(part: Browser, path: str, there: Callable[[str], bool]) -> str:
-    """A page, as soon as something is there; its tokens are taken out, for they have any letters."""
+    """A page as soon as something is there, without its token, which has any letters."""
     until = time.monotonic() + PATIENCE
     while not there(page := part.get(path).text.replace(part.csrf, "")):
         assert time.monotonic() < until, page
