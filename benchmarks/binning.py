@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.five_centers import K, least_bin
 from benchmarks.side_by_side import Ratio, Row, side_by_side
-from unpooled.center.keyed_boundaries import keyed_weight
+from unpooled.center.proposal.keyed_boundaries import keyed_weight
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.tables.binning import Rule, cut, place_boundaries
 

@@ -8,8 +8,8 @@ import polars as pl
 
 from benchmarks.side_by_side import Row, side_by_side
 from unpooled import Federation
-from unpooled.center.keyed_boundaries import keyed_draws, keyed_weight
-from unpooled.center.keys import CenterKey
+from unpooled.center.proposal.keyed_boundaries import keyed_draws, keyed_weight
+from unpooled.center.records.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.distribution import smooth
 from unpooled.maths.density.placing import place

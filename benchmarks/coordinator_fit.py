@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import lattice_table

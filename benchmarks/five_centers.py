@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from unpooled.center.keyed_boundaries import keyed_weight
-from unpooled.center.keys import CenterKey
+from unpooled.center.proposal.keyed_boundaries import keyed_weight
+from unpooled.center.records.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.tables.binning import Rule, Weight, cut, place_boundaries
 from unpooled.maths.tables.chain import join, reallocate

@@ -17,17 +17,17 @@ import polars as pl
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "unpooled"
 PROMISE = (
-    "disclosure",
-    "memory",
+    "rule/disclosure",
+    "rule/memory",
     "gate",
-    "people",
-    "words",
+    "cohort/people",
+    "cohort/words",
     "policy",
-    "ledger",
-    "line_file",
-    "keys",
+    "records/ledger",
+    "records/line_file",
+    "records/keys",
 )
-CORE = (*PROMISE[:6], "center", "summarise", "fingerprint", "steward")
+CORE = (*PROMISE[:6], "center", "proposal/summarise", "rule/fingerprint", "approval/steward")
 
 
 def lines(path: Path) -> tuple[int, int]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from unpooled.center.questions.joint import JointNumber, JointPlan
 from unpooled.center.questions.message import Grouping
-from unpooled.center.sealing import SealKey
+from unpooled.center.records.sealing import SealKey
 from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.cutting import DRAW

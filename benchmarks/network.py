@@ -16,9 +16,9 @@ from tests.network.networks import Network, hospital, network_of_files
 from benchmarks.side_by_side import Row, side_by_side
 from unpooled.center import Center
 from unpooled.center.data.postgres import Postgres, open_postgres
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.center.questions import RanksQuestion, SizesQuestion, encode
+from unpooled.center.records.keys import CenterKey
 
 CENTERS = ("Haifa", "Bern", "Porto")
 ROUNDS = 30

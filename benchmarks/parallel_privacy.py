@@ -14,7 +14,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtri
 
-from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.density.placing import place
 from unpooled.maths.density.smoothing import middles

@@ -16,7 +16,7 @@ from time import perf_counter
 
 import numpy as np
 
-from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.maths.density.distribution import smooth
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled_study.parallel_populations import P, draw_centers, lattice_of

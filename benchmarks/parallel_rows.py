@@ -27,9 +27,9 @@ import numpy as np
 from unpooled.center import Center
 from unpooled.center.data.scratch import Scratch
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.center.questions import LatticeQuestion, decode_answer, encode
+from unpooled.center.records.keys import CenterKey
 
 Measured = tuple[float, float, str]  # seconds, megabytes, a digest of what was said
 

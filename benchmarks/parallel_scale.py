@@ -13,12 +13,12 @@ from time import perf_counter
 import numpy as np
 
 from unpooled.analyses.conversation import Coordinator
-from unpooled.analyses.quantiles import ParallelRound
+from unpooled.analyses.numbers.quantiles import ParallelRound
 from unpooled.analyses.request import Request
 from unpooled.center.data.variables import Variable
-from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.proposal.keyed_boundaries import keyed_draws
+from unpooled.center.proposal.summarise import cell_table
 from unpooled.center.questions import Answer, GroupTable, LatticeTables, encode
-from unpooled.center.summarise import cell_table
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import public_lattice
 

@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from benchmarks.side_by_side import Row, side_by_side
+from unpooled.center.cohort.words import condition
 from unpooled.center.data.sources import Source, open_source
-from unpooled.center.disclosure import Told, TooClose
-from unpooled.center.memory import Draft
 from unpooled.center.questions import Disclosure
-from unpooled.center.words import condition
+from unpooled.center.rule.disclosure import Told, TooClose
+from unpooled.center.rule.memory import Draft
 from unpooled.maths.arrays import BoolArray
 
 PEOPLE, EARLIER, BINS = 1_000_000, 40, 1000  # a thousand earlier ones take too long yet

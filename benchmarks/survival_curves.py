@@ -27,7 +27,7 @@ from zlib import crc32
 import numpy as np
 
 from unpooled.center.data.variables import Variable
-from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import status_table

@@ -15,12 +15,12 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from unpooled import Book, Federation, read_protocol
-from unpooled.center.ledger import read
 from unpooled.center.questions import Refusal
 from unpooled.center.questions.refusals import Reason
+from unpooled.center.records.ledger import read
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.ranks.mann_whitney import rank_statistics
-from unpooled.results.quantiles import QuantilesResult
+from unpooled.results.numbers.quantiles import QuantilesResult
 
 PLAN = {
     "title": "CRP in sepsis",

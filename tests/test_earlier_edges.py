@@ -8,8 +8,8 @@ import pytest
 from tests.network.networks import hospital
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
+from unpooled.center.proposal.summarise import Summary
 from unpooled.center.questions import (
     Answer,
     CenterTable,
@@ -23,7 +23,7 @@ from unpooled.center.questions import (
     decode_answer,
     encode,
 )
-from unpooled.center.summarise import Summary
+from unpooled.center.records.keys import CenterKey
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from scipy import stats
 from unpooled import Federation, Policy, Variable
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
-from unpooled.center.ledger import verify
 from unpooled.center.questions import Reason, SizesQuestion, decode_answer, encode
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.records.ledger import verify
 from unpooled.errors import InputError, LedgerError, RefusedError, WhereError
 
 
@@ -413,7 +413,7 @@ def test_an_error_inside_a_center_stays_there(monkeypatch: pytest.MonkeyPatch) -
     def broken(*_: object) -> None:
         raise ValueError("could not convert string to float: 'Smith'")
 
-    monkeypatch.setattr("unpooled.center.summarise.Summary.aggregate", broken)
+    monkeypatch.setattr("unpooled.center.proposal.summarise.Summary.aggregate", broken)
     payload = haifa.answer(encode(SizesQuestion(variable="los"))).payload
     assert b"Smith" not in payload
     assert decode_answer(payload).refusals[0].reason is Reason.FAILED
@@ -436,7 +436,7 @@ def test_ledgers_hold_the_very_bytes_that_left(tmp_path: Path) -> None:
     fed = Federation.local({"Haifa": hospital(1, 60, 60)}, ledger=tmp_path)
     fed.table("los", by="arm")
     left = [release.payload.decode() for release in fed.releases]
-    from unpooled.center.ledger import read
+    from unpooled.center.records.ledger import read
 
     _, entries = read(tmp_path / "Haifa.ledger")
     assert [entry.answer for entry in entries] == left

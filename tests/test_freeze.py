@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from unpooled.center.config import open_center, open_data, read_center
-from unpooled.center.fingerprint import people_fingerprint
 from unpooled.center.freeze import Freeze, freeze_rows, use_freeze
 from unpooled.center.questions import MomentsQuestion, encode
+from unpooled.center.rule.fingerprint import people_fingerprint
 from unpooled.errors import InputError, SourceError
 
 DAY = date(2026, 11, 18)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from unpooled.center.keys import CenterKey, verifier
-from unpooled.center.ledger import Ledger, mend, verify
-from unpooled.center.line_file import LineFile, create_file
+from unpooled.center.records.keys import CenterKey, verifier
+from unpooled.center.records.ledger import Ledger, mend, verify
+from unpooled.center.records.line_file import LineFile, create_file
 from unpooled.errors import LedgerError
 
 HAIFA = CenterKey.from_seed(1, "Haifa")
@@ -141,7 +141,7 @@ def test_a_system_without_locks_is_a_clear_error(
 
 
 def test_importing_keys_and_ledger_does_not_import_cryptography() -> None:
-    program = "import sys, unpooled.center.ledger; sys.exit('cryptography' in sys.modules)"
+    program = "import sys, unpooled.center.records.ledger; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
@@ -160,8 +160,8 @@ def test_a_second_writer_is_refused_until_the_first_lets_go(path: Path) -> None:
 
 def test_a_second_process_is_refused(path: Path) -> None:
     program = (
-        "import pathlib, sys\nfrom unpooled.center.ledger import *\n"
-        "from unpooled.center.keys import *\n"
+        "import pathlib, sys\nfrom unpooled.center.records.ledger import *\n"
+        "from unpooled.center.records.keys import *\n"
         "Ledger('Haifa', CenterKey.from_seed(1, 'Haifa'), pathlib.Path(sys.argv[1]))"
     )
     command = [sys.executable, "-c", program, str(path)]

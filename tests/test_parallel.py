@@ -8,12 +8,11 @@ import polars as pl
 import pytest
 
 from unpooled.analyses.conversation import Coordinator
-from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.analyses.numbers.parallel import Tables, ask_tables
 from unpooled.analyses.request import Request
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
 from unpooled.center.data.variables import Variable, read_codebook
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     Answer,
@@ -26,6 +25,7 @@ from unpooled.center.questions import (
     decode_answer,
     encode,
 )
+from unpooled.center.records.keys import CenterKey
 from unpooled.errors import InputError, RefusedError
 from unpooled.federation.local import open_link
 

@@ -10,8 +10,8 @@ import pytest
 
 from unpooled.center.data.scratch import Scratch
 from unpooled.center.data.sources import open_source
-from unpooled.center.fingerprint import people_changed, people_fingerprint
 from unpooled.center.policy import Policy
+from unpooled.center.rule.fingerprint import people_changed, people_fingerprint
 from unpooled.errors import LedgerError
 
 RANDOM = np.random.default_rng(3)

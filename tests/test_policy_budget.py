@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
+from unpooled.center.approval.steward import Steward, decide, pending
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import AdHoc, Policy
 from unpooled.center.questions import (
     CatalogueQuestion,
@@ -18,7 +18,7 @@ from unpooled.center.questions import (
     decode_answer,
     encode,
 )
-from unpooled.center.steward import Steward, decide, pending
+from unpooled.center.records.keys import CenterKey
 from unpooled.errors import HeldError, InputError
 
 PEOPLE = pl.DataFrame({"los": range(60), "arm": (["a"] * 50 + ["b"] * 10), "age": range(20, 80)})

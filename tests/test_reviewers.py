@@ -8,19 +8,14 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
-from unpooled.center.config import CenterFile, open_center, read_center
-from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
-from unpooled.center.policy import Policy
-from unpooled.center.questions import Reason, SizesQuestion, decode_answer, encode
-from unpooled.center.reviewers import (
+from unpooled.center.approval.reviewers import (
     Reviewer,
     Reviewers,
     make_reviewer,
     unlock_reviewer,
     with_reviewer,
 )
-from unpooled.center.steward import (
+from unpooled.center.approval.steward import (
     Steward,
     approvals,
     decide,
@@ -31,6 +26,11 @@ from unpooled.center.steward import (
     retract,
     withdraw,
 )
+from unpooled.center.config import CenterFile, open_center, read_center
+from unpooled.center.data.sources import open_source
+from unpooled.center.policy import Policy
+from unpooled.center.questions import Reason, SizesQuestion, decode_answer, encode
+from unpooled.center.records.keys import CenterKey
 from unpooled.errors import HeldError, InputError, LedgerError
 
 QUESTION = encode(SizesQuestion(variable="los"))

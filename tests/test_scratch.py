@@ -15,7 +15,6 @@ import pytest
 from unpooled.center import Center
 from unpooled.center.data.scratch import Scratch
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     AboutPeople,
@@ -30,6 +29,7 @@ from unpooled.center.questions import (
     decode_answer,
     encode,
 )
+from unpooled.center.records.keys import CenterKey
 from unpooled.errors import InputError, SourceError
 
 LEAST = 256

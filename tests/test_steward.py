@@ -7,9 +7,17 @@ import polars as pl
 import pytest
 
 from unpooled.center import Center
+from unpooled.center.approval.steward import (
+    Decision,
+    Steward,
+    decide,
+    decided,
+    find,
+    is_waited_for,
+    pending,
+    withdraw,
+)
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
-from unpooled.center.ledger import read
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     Protocol,
@@ -20,19 +28,11 @@ from unpooled.center.questions import (
     decode_answer,
     encode,
 )
-from unpooled.center.steward import (
-    Decision,
-    Steward,
-    decide,
-    decided,
-    find,
-    is_waited_for,
-    pending,
-    withdraw,
-)
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.records.ledger import read
 from unpooled.errors import HeldError, InputError, LedgerError
-from unpooled.results.releases import ledger_text
-from unpooled.results.steward_text import decision_text, held_text
+from unpooled.results.provenance.releases import ledger_text
+from unpooled.results.provenance.steward_text import decision_text, held_text
 
 QUESTION = encode(SizesQuestion(variable="los"))
 OTHER = encode(SizesQuestion(variable="los", where="los > 10"))
@@ -253,7 +253,7 @@ def test_a_full_disk_lets_nothing_out(
     def full(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unpooled.center.steward.create_file", full)
+    monkeypatch.setattr("unpooled.center.approval.steward.create_file", full)
     with pytest.raises(LedgerError, match="No space left on device"):
         haifa.answer(QUESTION)
     assert len(haifa.ledger) == 0

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.distribution import smooth
 from unpooled.maths.density.placing import Placed, place

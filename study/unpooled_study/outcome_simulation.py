@@ -8,7 +8,7 @@ import numpy as np
 
 from unpooled.analyses.survival import BlockAnswer, BlockView, OutcomeTables, outcome_of_blocks
 from unpooled.center.data.variables import Variable
-from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.center.questions import (
     CellTable,
     Grouping,
@@ -67,7 +67,7 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """How centers cut their tables of an outcome: as in `center/summarise.py`."""
+    """How centers cut their tables of an outcome: as in `center/proposal/summarise.py`."""
 
     k: int
     scale: float

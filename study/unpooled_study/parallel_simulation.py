@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 import numpy as np
 from scipy.stats import binom
 
-from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.distribution import smooth
 from unpooled.maths.density.placing import Placed, place

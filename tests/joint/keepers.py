@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from tests.joint.pooled import People
-from unpooled.center.sealing import SealKey
+from unpooled.center.records.sealing import SealKey
 from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput
 from unpooled.federation.joint.program import JointNumbers, joint_numbers
 from unpooled.federation.joint.runtime import Alone

@@ -11,7 +11,7 @@ from tests.joint.hospitals import PROTOCOL, hospital
 from tests.joint.keepers import numbers_alone
 from tests.joint.pooled import SITE, People
 from unpooled import Federation
-from unpooled.analyses.ask_protocol import ProtocolReplies
+from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.gate import Gate
 from unpooled.center.policy import Policy
 from unpooled.center.questions import ProtocolAnswer, Sizes, SizesQuestion

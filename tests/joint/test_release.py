@@ -10,7 +10,7 @@ import pytest
 
 from tests.joint.hospitals import PROTOCOL, hospital, hospitals
 from unpooled import Federation
-from unpooled.analyses.ask_protocol import ProtocolReplies
+from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     LatticeTables,
@@ -24,7 +24,7 @@ from unpooled.center.questions import (
 )
 from unpooled.center.questions.category import Categories
 from unpooled.center.questions.joint import JointQuestion, JointShares
-from unpooled.center.sealing import SealKey, seal
+from unpooled.center.records.sealing import SealKey, seal
 from unpooled.errors import JointError, RefusedError
 
 FREE = Policy(k=5, ad_hoc="free")

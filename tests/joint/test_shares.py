@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from unpooled.center.sealing import SealKey, seal
+from unpooled.center.records.sealing import SealKey, seal
 from unpooled.errors import SealError
 from unpooled.maths.joint.shares import (
     PRIME,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unpooled.center.data.variables import Variable
-from unpooled.center.keyed_boundaries import keyed_draws
+from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import status_table

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.privacy.linear_attack import fewest_people
-from unpooled.center.disclosure import Told, TooClose
+from unpooled.center.rule.disclosure import Told, TooClose
 from unpooled.maths.arrays import BoolArray
 
 K = 3

@@ -8,10 +8,6 @@ import pytest
 
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
-from unpooled.center.disclosure import Told
-from unpooled.center.keys import CenterKey
-from unpooled.center.ledger import Ledger
-from unpooled.center.memory import Draft, MemoryFile
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     Answer,
@@ -25,6 +21,10 @@ from unpooled.center.questions import (
     decode_answer,
     encode,
 )
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.records.ledger import Ledger
+from unpooled.center.rule.disclosure import Told
+from unpooled.center.rule.memory import Draft, MemoryFile
 from unpooled.errors import LedgerError
 
 ROWS = pl.DataFrame(

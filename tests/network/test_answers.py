@@ -11,7 +11,7 @@ import pytest
 
 from tests.network.networks import PATIENT, Network, run
 from unpooled import Federation, Variable
-from unpooled.center.ledger import verify
+from unpooled.center.records.ledger import verify
 from unpooled.errors import InputError
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")

@@ -13,7 +13,6 @@ from tests.network.conftest import FRAMES
 from tests.network.networks import PATIENT, Network, eventually, run
 from tests.workbench.chromium import Tab, chromium
 from unpooled import Federation
-from unpooled.center.ledger import Entry, read, verify
 from unpooled.center.questions import (
     CatalogueQuestion,
     Grouping,
@@ -29,6 +28,7 @@ from unpooled.center.questions import (
     decode_answer,
     decode_question,
 )
+from unpooled.center.records.ledger import Entry, read, verify
 from unpooled.errors import MissingError
 from unpooled.federation.progress import Progress
 

@@ -8,9 +8,9 @@ import pytest
 
 from unpooled.center.check import Finding, center_findings, memory_findings, people_findings
 from unpooled.center.config import open_center, open_data, read_center
-from unpooled.center.fingerprint import people_fingerprint
-from unpooled.center.keys import CenterKey
 from unpooled.center.questions import CatalogueQuestion, SizesQuestion, encode
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.rule.fingerprint import people_fingerprint
 from unpooled.errors import LedgerError
 
 ROWS = pl.DataFrame({"los": range(40), "sex": ["F", "M"] * 20})

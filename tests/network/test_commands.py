@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from unpooled.apps.cli.network import center_approve, center_freeze
+from unpooled.center.approval.steward import pending
 from unpooled.center.config import open_center, read_center
 from unpooled.center.questions import SizesQuestion, encode
-from unpooled.center.steward import pending
 from unpooled.errors import HeldError, InputError
 
 KIT = """

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from tests.network.networks import hospital
 from unpooled.center import Center
+from unpooled.center.approval.steward import Decision, Steward, decide, pending
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.center.questions import SizesQuestion, encode
-from unpooled.center.steward import Decision, Steward, decide, pending
+from unpooled.center.records.keys import CenterKey
 from unpooled.errors import LedgerError
 from unpooled.federation.network.desk import DESK, HELD, Desk, ask_center, until_tick, was_released
 

@@ -25,8 +25,8 @@ from tests.network.networks import (
     run,
 )
 from unpooled import Federation, Policy
-from unpooled.center.ledger import Entry, read, verify
 from unpooled.center.questions import Reason
+from unpooled.center.records.ledger import Entry, read, verify
 from unpooled.errors import InputError, LinkError, MissingError
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")

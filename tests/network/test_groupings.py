@@ -8,8 +8,8 @@ import pytest
 
 from tests.network.networks import PATIENT, Network, hospital, network_of_files, run
 from unpooled import Federation
-from unpooled.center.ledger import Entry, read, verify
 from unpooled.center.questions import Reason
+from unpooled.center.records.ledger import Entry, read, verify
 from unpooled.errors import RefusedError
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")

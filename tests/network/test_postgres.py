@@ -8,8 +8,8 @@ import pytest
 
 from unpooled.center.config import open_data, read_center
 from unpooled.center.data.postgres import Postgres, open_postgres
-from unpooled.center.fingerprint import people_fingerprint
 from unpooled.center.freeze import freeze_rows, use_freeze
+from unpooled.center.rule.fingerprint import people_fingerprint
 from unpooled.errors import SourceError
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")

@@ -13,9 +13,9 @@ from typing import Any
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
 from unpooled.center.data.variables import Variable
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.center.questions import Question, encode
+from unpooled.center.records.keys import CenterKey
 
 K = 10
 

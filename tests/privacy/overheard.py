@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from unpooled.center.cohort.people import Cohort
 from unpooled.center.gate import Gate
-from unpooled.center.people import Cohort
 from unpooled.center.questions import Aggregate, CohortQuestion
 from unpooled.maths.arrays import BoolArray, FloatArray
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from unpooled.center import summarise
-from unpooled.center.disclosure import Told
+from unpooled.center.proposal import summarise
 from unpooled.center.questions import moments, powers, ranks
+from unpooled.center.rule.disclosure import Told
 
 
 def anything_goes(monkeypatch: pytest.MonkeyPatch) -> None:

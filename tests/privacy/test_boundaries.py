@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unpooled.center.keyed_boundaries import keyed_weight
+from unpooled.center.proposal.keyed_boundaries import keyed_weight
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.tables.binning import Rule, Weight, cut, place_boundaries
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unpooled.center.keyed_boundaries import keyed_weight
+from unpooled.center.proposal.keyed_boundaries import keyed_weight
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.tables import chain
 from unpooled.maths.tables.binning import Rule

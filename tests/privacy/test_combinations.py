@@ -15,7 +15,7 @@ from tests.privacy.curious import K, Score, ask, open_center, total
 from tests.privacy.linear_attack import Labels, People, Told, claims
 from tests.privacy.overheard import overheard
 from unpooled.center import Center
-from unpooled.center.people import Cohort
+from unpooled.center.cohort.people import Cohort
 from unpooled.center.questions import (
     AboutPeople,
     GroupRanksQuestion,

@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from unpooled.center import Center, summarise
+from unpooled.center import Center
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
-from unpooled.center.memory import Draft, Memory
 from unpooled.center.policy import Policy
+from unpooled.center.proposal import summarise
 from unpooled.center.questions import (
     AboutPeople,
     Answer,
@@ -25,6 +24,8 @@ from unpooled.center.questions import (
     encode,
     moments,
 )
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.rule.memory import Draft, Memory
 
 K = 10
 

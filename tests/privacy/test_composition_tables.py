@@ -13,8 +13,6 @@ from tests.privacy.linear_attack import fewest_people
 from tests.privacy.overheard import Overheard, overheard
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
-from unpooled.center.memory import Memory
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     AboutPeople,
@@ -28,6 +26,8 @@ from unpooled.center.questions import (
     decode_answer,
     encode,
 )
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.rule.memory import Memory
 from unpooled.maths.arrays import FloatArray
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from tests.privacy.linear_attack import fewest_of_sums
-from unpooled.center import disclosure, memory
-from unpooled.center.disclosure import Crowds, Told, TooClose, crowds
 from unpooled.center.questions import Disclosure
+from unpooled.center.rule import disclosure, memory
+from unpooled.center.rule.disclosure import Crowds, Told, TooClose, crowds
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, Places
 
 K = 4

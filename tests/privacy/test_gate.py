@@ -10,14 +10,10 @@ import polars as pl
 import pytest
 
 from unpooled.center import gate as gates
+from unpooled.center.cohort.people import Rows, find_cohort
 from unpooled.center.data.sources import open_source
 from unpooled.center.data.variables import Variable
-from unpooled.center.disclosure import TooClose
 from unpooled.center.gate import Asked, Gate, Release
-from unpooled.center.keys import CenterKey
-from unpooled.center.ledger import Ledger
-from unpooled.center.memory import Memory, MemoryFile
-from unpooled.center.people import Rows, find_cohort
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     ANSWERS,
@@ -73,6 +69,10 @@ from unpooled.center.questions import (
     encode,
 )
 from unpooled.center.questions.powers import NUMBERS
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.records.ledger import Ledger
+from unpooled.center.rule.disclosure import TooClose
+from unpooled.center.rule.memory import Memory, MemoryFile
 from unpooled.errors import GateError, LedgerError
 
 FREE = Policy(ad_hoc="free", paper_iteration=True)

@@ -9,8 +9,8 @@ import pytest
 
 from tests.privacy.taken_out import anything_goes, exact_numbers
 from unpooled import Federation, Policy, Variable
+from unpooled.center.proposal.summarise import Summary
 from unpooled.center.questions import GroupRanks, GroupRanksQuestion, Reason, decode_answer, encode
-from unpooled.center.summarise import Summary
 from unpooled.errors import GateError, RefusedError
 from unpooled.maths.ranks.group_ranks import rank_variance, tied_people
 from unpooled.maths.ranks.mann_whitney import rank_statistics

@@ -8,11 +8,12 @@ import pytest
 
 from tests.draws import evenly
 from tests.privacy.taken_out import anything_goes
-from unpooled.center import Center, summarise
+from unpooled.center import Center
 from unpooled.center.data.sources import open_source
 from unpooled.center.data.variables import Variable
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
+from unpooled.center.proposal import summarise
+from unpooled.center.proposal.summarise import LatticeFacts
 from unpooled.center.questions import (
     EVERYBODY,
     Answer,
@@ -24,7 +25,7 @@ from unpooled.center.questions import (
     encode,
 )
 from unpooled.center.questions import lattice as lattice_answers
-from unpooled.center.summarise import LatticeFacts
+from unpooled.center.records.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice import cells, cutting
 from unpooled.maths.lattice.cutting import lattice_table

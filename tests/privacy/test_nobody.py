@@ -11,11 +11,11 @@ import pytest
 
 from tests.privacy.taken_out import anything_goes
 from unpooled.center import Center
+from unpooled.center.cohort.people import Cohort, Rows, find_cohort
 from unpooled.center.data.sources import Source, open_source
 from unpooled.center.data.variables import Variable
-from unpooled.center.keys import CenterKey
-from unpooled.center.people import Cohort, Rows, find_cohort
 from unpooled.center.policy import Policy
+from unpooled.center.proposal.summarise import Summary
 from unpooled.center.questions import (
     Aggregate,
     FollowUpQuestion,
@@ -37,7 +37,7 @@ from unpooled.center.questions import (
     lattice,
     survival,
 )
-from unpooled.center.summarise import Summary
+from unpooled.center.records.keys import CenterKey
 from unpooled.maths.arrays import BoolArray
 from unpooled.maths.lattice import cells, cutting
 

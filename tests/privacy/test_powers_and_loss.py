@@ -9,10 +9,10 @@ import pytest
 from tests.privacy.taken_out import anything_goes, exact_numbers
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.center.questions import Powers, PowersQuestion, Reason, Refusal, decode_answer, encode
 from unpooled.center.questions.powers import GRID, NUMBERS
+from unpooled.center.records.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.quantiles.yeo_johnson import power_moments
 

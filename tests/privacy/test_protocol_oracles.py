@@ -13,7 +13,6 @@ import pytest
 from tests.privacy.curious import K, Score, answer, open_center, total
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     Grouping,
@@ -24,6 +23,7 @@ from unpooled.center.questions import (
     ProtocolVariable,
 )
 from unpooled.center.questions.joint import JointPlan, Keeper
+from unpooled.center.records.keys import CenterKey
 
 Random = np.random.Generator
 PEOPLE = 200

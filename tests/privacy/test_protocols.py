@@ -12,9 +12,9 @@ from tests.privacy.linear_attack import fewest_of_sums
 from tests.privacy.overheard import Overheard, overheard
 from tests.privacy.taken_out import anything_goes
 from unpooled import Federation
-from unpooled.center import disclosure, memory
 from unpooled.center.gate import Gate
 from unpooled.center.questions import Grouping, Protocol, ProtocolVariable, Sizes
+from unpooled.center.rule import disclosure, memory
 from unpooled.errors import UnpooledError
 
 K = 3

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 
 from tests.draws import evenly
-from unpooled.center import Center, summarise
+from unpooled.center import Center
 from unpooled.center.data.sources import open_source
 from unpooled.center.data.variables import Variable
-from unpooled.center.keyed_boundaries import keyed_draws
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
+from unpooled.center.proposal import summarise
+from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.center.questions import (
     CellTable,
     LatticeQuestion,
@@ -22,6 +22,7 @@ from unpooled.center.questions import (
     decode_answer,
     encode,
 )
+from unpooled.center.records.keys import CenterKey
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice import cutting
 

@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from unpooled.center import Center, people
+from unpooled.center import Center
 from unpooled.center import center as centers
+from unpooled.center.approval.steward import HeldPayload, Steward, decide, pending
+from unpooled.center.cohort import people
+from unpooled.center.cohort.people import Cohort, RefusedQuestion, Rows
 from unpooled.center.data.sources import Source, open_source
 from unpooled.center.data.variables import Variable
-from unpooled.center.keys import CenterKey
-from unpooled.center.people import Cohort, RefusedQuestion, Rows
 from unpooled.center.policy import PerPerson, Policy
 from unpooled.center.questions import (
     AboutPeople,
@@ -29,7 +30,7 @@ from unpooled.center.questions import (
     decode_answer,
     encode,
 )
-from unpooled.center.steward import HeldPayload, Steward, decide, pending
+from unpooled.center.records.keys import CenterKey
 from unpooled.errors import HeldError
 
 

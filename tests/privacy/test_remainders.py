@@ -17,10 +17,10 @@ from tests.privacy.taken_out import anything_goes, exact_numbers
 from tests.privacy.test_composition import ask, open_center
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
-from unpooled.center.disclosure import Told
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.center.questions import GroupMoments, Moments, MomentsQuestion
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.rule.disclosure import Told
 from unpooled.maths.arrays import Places
 
 Asked = dict[str, object]

@@ -12,8 +12,6 @@ from tests.privacy.taken_out import anything_goes
 from unpooled.center import Center
 from unpooled.center.data.sources import Source, open_source
 from unpooled.center.data.variables import Variable
-from unpooled.center.keys import CenterKey
-from unpooled.center.memory import Draft
 from unpooled.center.policy import PerPerson, Policy
 from unpooled.center.questions import (
     AboutPeople,
@@ -26,6 +24,8 @@ from unpooled.center.questions import (
     decode_answer,
     encode,
 )
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.rule.memory import Draft
 
 WEEKS = (np.arange(300) % 40).astype(float)
 

@@ -17,7 +17,6 @@ from tests.privacy.test_composition import ask
 from unpooled import Federation, Variable
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     AboutPeople,
@@ -40,6 +39,7 @@ from unpooled.center.questions import (
     TableQuestion,
 )
 from unpooled.center.questions import Reason as Why
+from unpooled.center.records.keys import CenterKey
 from unpooled.maths.ranks.mann_whitney import rank_statistics
 
 K = 10

@@ -19,14 +19,12 @@ from unpooled import Federation
 from unpooled.analyses.conversation import Coordinator
 from unpooled.analyses.request import Request
 from unpooled.analyses.survival import OutcomeRequest, run_survival
-from unpooled.center import Center, memory
+from unpooled.center import Center
 from unpooled.center import center as centers
 from unpooled.center.data.sources import open_source
 from unpooled.center.data.variables import Variable
-from unpooled.center.disclosure import Told
-from unpooled.center.keys import CenterKey
-from unpooled.center.memory import Memory
 from unpooled.center.policy import Policy
+from unpooled.center.proposal.summarise import Summary, cell_table
 from unpooled.center.questions import (
     Answer,
     CellTable,
@@ -45,7 +43,10 @@ from unpooled.center.questions import (
     encode,
     message,
 )
-from unpooled.center.summarise import Summary, cell_table
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.rule import memory
+from unpooled.center.rule.disclosure import Told
+from unpooled.center.rule.memory import Memory
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice import cutting
 from unpooled.maths.lattice.lattice import Lattice

@@ -115,7 +115,7 @@ def test_every_method_gives_what_the_federation_gives(
     setting: TestSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "unpooled.center.summarise.keyed_weight", lambda _key, _name: lambda _a, _v: 0.5
+        "unpooled.center.proposal.summarise.keyed_weight", lambda _key, _name: lambda _a, _v: 0.5
     )
     for seed, random in enumerate(generators(setting.name, 1, 0, 4)):
         centers = setting.draw(random)
@@ -149,7 +149,7 @@ def test_every_estimator_gives_what_the_federation_gives(
 ) -> None:
     """Of small centers 9 people are too few for all, 29 for powers on a grid, 45 for more."""
     monkeypatch.setattr(
-        "unpooled.center.summarise.keyed_weight", lambda _key, _name: lambda _a, _v: 0.5
+        "unpooled.center.proposal.summarise.keyed_weight", lambda _key, _name: lambda _a, _v: 0.5
     )
     setting = msgspec.structs.replace(paper_quantiles(4, 5), sizes=sizes)
     (random,) = generators(setting.name, 1, 0, 1)

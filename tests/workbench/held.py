@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from unpooled.center import Center
+from unpooled.center.approval.steward import Decision, HeldPayload, decide, pending
 from unpooled.center.config import open_center, read_center
 from unpooled.center.questions import (
     CatalogueQuestion,
@@ -23,7 +24,6 @@ from unpooled.center.questions import (
     encode,
 )
 from unpooled.center.questions.message import Message
-from unpooled.center.steward import Decision, HeldPayload, decide, pending
 from unpooled.errors import HeldError
 
 QUESTIONS: list[Message] = [

@@ -24,6 +24,8 @@ from unpooled.apps.workbench.foundation import sessions
 from unpooled.apps.workbench.foundation.server import Address, Server
 from unpooled.apps.workbench.in_words.words import read_texts
 from unpooled.center import Center
+from unpooled.center.approval.reviewers import make_reviewer, with_reviewer
+from unpooled.center.approval.steward import HeldPayload, decide, decided, pending, read_reviews
 from unpooled.center.questions import (
     Answer,
     JointQuestion,
@@ -51,8 +53,6 @@ from unpooled.center.questions import (
 )
 from unpooled.center.questions.joint import JointPlan, Keeper
 from unpooled.center.questions.message import Grouping
-from unpooled.center.reviewers import make_reviewer, with_reviewer
-from unpooled.center.steward import HeldPayload, decide, decided, pending, read_reviews
 
 SIZES = SizesQuestion(variable="crp", by="arm")
 WORKBENCH = Path(__file__).parents[2] / "src/unpooled/apps/workbench"

@@ -28,10 +28,10 @@ from unpooled.apps.workbench.foundation.guard import Guard
 from unpooled.apps.workbench.foundation.page import Pages, Site
 from unpooled.apps.workbench.foundation.server import Address, Server, application
 from unpooled.apps.workbench.foundation.sessions import Sessions
-from unpooled.center import steward
+from unpooled.center.approval import steward
+from unpooled.center.approval.reviewers import make_reviewer, with_reviewer
+from unpooled.center.approval.steward import decided, pending, read_reviews
 from unpooled.center.questions import SizesQuestion
-from unpooled.center.reviewers import make_reviewer, with_reviewer
-from unpooled.center.steward import decided, pending, read_reviews
 
 PASSPHRASE = "correct horse battery"
 STRANGE = "<script>alert(1)</script>"

@@ -16,7 +16,7 @@ import pytest
 from tests.workbench.browser import Browser
 from tests.workbench.chromium import Tab, barriers, chromium
 from unpooled import Federation
-from unpooled.analyses.protocol import read_protocol
+from unpooled.analyses.protocols.protocol import read_protocol
 from unpooled.apps.demo import VARIABLES, write_hospitals
 from unpooled.apps.workbench.foundation.server import Address
 from unpooled.apps.workbench.researcher.code import Opening

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from unpooled.center.data.variables import Variable
-from unpooled.center.ledger import verify
+from unpooled.center.records.ledger import verify
 from unpooled.federation import Federation
 
 SEED = 20260214

@@ -11,17 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from unpooled.center.blocks import split_people
-from unpooled.center.data.sources import Source
-from unpooled.center.data.variables import Variable
-from unpooled.center.disclosure import TooClose
-from unpooled.center.fingerprint import people_fingerprint
-from unpooled.center.gate import Asked, Asking, Gate, Judged, Release
-from unpooled.center.joint import JointCount
-from unpooled.center.keys import CenterKey
-from unpooled.center.ledger import Ledger
-from unpooled.center.memory import Draft, Key, Memory, MemoryFile, from_bits, memory_path
-from unpooled.center.people import (
+from unpooled.center.approval.steward import Steward
+from unpooled.center.cohort.blocks import split_people
+from unpooled.center.cohort.people import (
     Cohort,
     RefusedQuestion,
     Rows,
@@ -29,8 +21,14 @@ from unpooled.center.people import (
     check_values,
     find_cohort,
 )
+from unpooled.center.cohort.words import condition, is_plain, rows_chosen, uses_itself
+from unpooled.center.data.sources import Source
+from unpooled.center.data.variables import Variable
+from unpooled.center.gate import Asked, Asking, Gate, Judged, Release
 from unpooled.center.policy import Policy
-from unpooled.center.protocol import ProtocolRun, Settled, raised_k
+from unpooled.center.proposal.joint import JointCount
+from unpooled.center.proposal.protocol import ProtocolRun, Settled, raised_k
+from unpooled.center.proposal.summarise import Summary
 from unpooled.center.questions import (
     EVERYBODY,
     Answer,
@@ -54,9 +52,11 @@ from unpooled.center.questions import (
     decode_question,
     encode,
 )
-from unpooled.center.steward import Steward
-from unpooled.center.summarise import Summary
-from unpooled.center.words import condition, is_plain, rows_chosen, uses_itself
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.records.ledger import Ledger
+from unpooled.center.rule.disclosure import TooClose
+from unpooled.center.rule.fingerprint import people_fingerprint
+from unpooled.center.rule.memory import Draft, Key, Memory, MemoryFile, from_bits, memory_path
 from unpooled.errors import GateError, HeldError, InputError, LedgerError, MessageError
 from unpooled.maths.arrays import BoolArray
 from unpooled.maths.big_arrays import allocating

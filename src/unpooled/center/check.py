@@ -11,17 +11,17 @@ from tempfile import TemporaryDirectory
 import msgspec
 import numpy as np
 
+from unpooled.center.cohort.people import NUMBERS, RefusedQuestion, check_column
 from unpooled.center.config import CenterFile, CenterVariable, open_data, policy_problems
 from unpooled.center.data.sources import ROW, Source
 from unpooled.center.data.sql import MISSING_WORDS, quote, words_sql
-from unpooled.center.fingerprint import people_changed, people_fingerprint
-from unpooled.center.keys import CenterKey
-from unpooled.center.ledger import Ledger, verify
-from unpooled.center.line_file import open_lines
-from unpooled.center.memory import MemoryFile, memory_path
-from unpooled.center.people import NUMBERS, RefusedQuestion, check_column
 from unpooled.center.policy import Policy
 from unpooled.center.questions import RULES
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.records.ledger import Ledger, verify
+from unpooled.center.records.line_file import open_lines
+from unpooled.center.rule.fingerprint import people_changed, people_fingerprint
+from unpooled.center.rule.memory import MemoryFile, memory_path
 from unpooled.errors import LedgerError, UnpooledError
 
 _LEVELS = 30  # of a grouping; with more there is nearly one for each person

@@ -37,16 +37,16 @@ from typing import Literal
 import msgspec
 
 from unpooled.center import Center
+from unpooled.center.approval.reviewers import Reviewers
+from unpooled.center.approval.steward import Steward
 from unpooled.center.data.postgres import Postgres, open_postgres
 from unpooled.center.data.scratch import Scratch, check_ram
 from unpooled.center.data.sources import Source, open_source
 from unpooled.center.data.sql import literal, quote
 from unpooled.center.data.variables import Variable
 from unpooled.center.data.where import Kind
-from unpooled.center.keys import CenterKey, Hex64
 from unpooled.center.policy import Policy
-from unpooled.center.reviewers import Reviewers
-from unpooled.center.steward import Steward
+from unpooled.center.records.keys import CenterKey, Hex64
 from unpooled.errors import InputError, unknown
 from unpooled.toml_file import read_toml
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from unpooled.center.config import CenterFile, open_rows, policy_problems, read_center, translate
 from unpooled.center.data.scratch import Scratch
 from unpooled.center.data.sources import Source, open_source
-from unpooled.center.fingerprint import people_changed, people_fingerprint
+from unpooled.center.rule.fingerprint import people_changed, people_fingerprint
 from unpooled.errors import InputError, SourceError, UnpooledError
 from unpooled.toml_file import check_name
 

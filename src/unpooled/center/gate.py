@@ -20,11 +20,11 @@ from typing import Any, get_args
 
 import msgspec
 
+from unpooled.center.approval.steward import Steward
+from unpooled.center.cohort.people import Cohort, RefusedQuestion
+from unpooled.center.cohort.words import condition, rows_chosen
 from unpooled.center.data.variables import Codebook, Variable
 from unpooled.center.data.where import columns, parse
-from unpooled.center.ledger import Kind, Ledger
-from unpooled.center.memory import Draft, Memory, answer_digest
-from unpooled.center.people import Cohort, RefusedQuestion
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     ANSWERS,
@@ -59,9 +59,9 @@ from unpooled.center.questions.joint import LEAST_MEMBERS, is_same_joint
 from unpooled.center.questions.message import asked_about
 from unpooled.center.questions.protocol import Kind as VariableKind
 from unpooled.center.questions.protocol import PartQuestion
-from unpooled.center.sealing import sealed_shares
-from unpooled.center.steward import Steward
-from unpooled.center.words import condition, rows_chosen
+from unpooled.center.records.ledger import Kind, Ledger
+from unpooled.center.records.sealing import sealed_shares
+from unpooled.center.rule.memory import Draft, Memory, answer_digest
 from unpooled.errors import GateError, WhereError
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.shares import KEEPERS

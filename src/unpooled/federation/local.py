@@ -7,8 +7,8 @@ from urllib.parse import quote
 from unpooled.center import Center
 from unpooled.center.data.sources import Source
 from unpooled.center.data.variables import Codebook, check_declared
-from unpooled.center.keys import CenterKey
 from unpooled.center.policy import Policy
+from unpooled.center.records.keys import CenterKey
 from unpooled.errors import InputError
 from unpooled.federation.joint.local import LocalKeepers
 from unpooled.federation.progress import Progress, Show

@@ -18,7 +18,7 @@ def ledger_show(
     as_json: AsJson = False,
 ) -> None:
     """Print a ledger, entry by entry; say so, if something in it was changed."""
-    from unpooled.center.ledger import verify
+    from unpooled.center.records.ledger import verify
     from unpooled.errors import LedgerError
 
     verdict = verify(file)
@@ -33,9 +33,9 @@ def ledger_show(
 
 
 def _print_entries(file: Path, as_json: bool) -> None:
-    from unpooled.center.ledger import read
-    from unpooled.center.memory import memory_path, read_refusals
-    from unpooled.results.releases import ledger_text
+    from unpooled.center.records.ledger import read
+    from unpooled.center.rule.memory import memory_path, read_refusals
+    from unpooled.results.provenance.releases import ledger_text
 
     header, entries = read(file)
     against = read_refusals(memory_path(file))
@@ -54,7 +54,7 @@ def ledger_verify(
     head: Annotated[str | None, typer.Option(help="The last hash seen, if noted.")] = None,
 ) -> None:
     """Check that nothing in a ledger was changed; say where, if something was."""
-    from unpooled.center.ledger import verify
+    from unpooled.center.records.ledger import verify
 
     verdict = verify(file, public_key, head)
     print(verdict)
@@ -67,7 +67,7 @@ def ledger_mend(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A center's ledger.")],
 ) -> None:
     """Set a last line that a crash cut short aside, so that the ledger can go on."""
-    from unpooled.center.ledger import mend
+    from unpooled.center.records.ledger import mend
 
     print(f"the cut line was moved to {mend(file)}")
 

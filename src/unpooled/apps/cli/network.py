@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from unpooled.center.reviewers import Reviewer, Reviewers
-    from unpooled.center.steward import Decision
+    from unpooled.center.approval.reviewers import Reviewer, Reviewers
+    from unpooled.center.approval.steward import Decision
 
 center_app = typer.Typer(help="Run a center where its data are.", no_args_is_help=True)
 federation_app = typer.Typer(help="Set up and run a federation.", no_args_is_help=True)
@@ -137,8 +137,8 @@ def center_desk(
 @center_app.command("pending")
 def center_pending(kit: KitFolder, config: CenterToml = None) -> None:
     """Show what waits for the steward: each question, and the exact payload that would leave."""
-    from unpooled.center.steward import pending
-    from unpooled.results.steward_text import held_text
+    from unpooled.center.approval.steward import pending
+    from unpooled.results.provenance.steward_text import held_text
 
     folder, reviewers = _reviewed(kit, config)
     held = pending(folder, reviewers)
@@ -151,9 +151,9 @@ def center_approve(
     kit: KitFolder, payload: Seen = None, config: CenterToml = None, reviewer: ReviewerName = None
 ) -> None:
     """Let a payload leave that you have seen, and show it."""
-    from unpooled.center.steward import pending
+    from unpooled.center.approval.steward import pending
     from unpooled.errors import InputError
-    from unpooled.results.steward_text import choice_text
+    from unpooled.results.provenance.steward_text import choice_text
 
     held = pending(*_reviewed(kit, config))
     if held and not payload:
@@ -178,8 +178,8 @@ def center_refuse(
 @center_app.command("decided")
 def center_decided(kit: KitFolder, config: CenterToml = None) -> None:
     """Show the decisions in force: what may leave again, and what is refused at once."""
-    from unpooled.center.steward import decided
-    from unpooled.results.steward_text import decided_text
+    from unpooled.center.approval.steward import decided
+    from unpooled.results.provenance.steward_text import decided_text
 
     folder, reviewers = _reviewed(kit, config)
     texts = (decided_text(folder, *decision, reviewers) for decision in decided(folder, reviewers))
@@ -194,8 +194,8 @@ def center_withdraw(
     reviewer: ReviewerName = None,
 ) -> None:
     """Take an approval or a refusal back: the next such question is held again."""
-    from unpooled.center.steward import withdraw
-    from unpooled.results.steward_text import choice_text, withdrawn_text
+    from unpooled.center.approval.steward import withdraw
+    from unpooled.results.provenance.steward_text import choice_text, withdrawn_text
 
     folder, reviewers = _reviewed(kit, config)
     by = _unlocked(kit, config, reviewer, reviewers)
@@ -211,8 +211,8 @@ def center_reviewer(
     config: CenterToml = None,
 ) -> None:
     """Make a reviewer's key, sealed with a passphrase, and name them in center.toml."""
+    from unpooled.center.approval.reviewers import check_reviewer_name, make_reviewer, with_reviewer
     from unpooled.center.config import read_center, reviewers_folder
-    from unpooled.center.reviewers import check_reviewer_name, make_reviewer, with_reviewer
     from unpooled.errors import InputError
     from unpooled.federation.network.kits import read_kit
 
@@ -241,8 +241,8 @@ def _decide(
     reviewer: str | None,
     reason: str | None = None,
 ) -> None:
-    from unpooled.center.steward import decide, find
-    from unpooled.results.steward_text import decision_text, held_text
+    from unpooled.center.approval.steward import decide, find
+    from unpooled.results.provenance.steward_text import decision_text, held_text
 
     folder, reviewers = _reviewed(kit, config)
     held = find(folder, payload, reviewers)
@@ -256,8 +256,8 @@ def _unlocked(
     kit: Path, config: Path | None, name: str | None, reviewers: "Reviewers"
 ) -> "Reviewer | None":
     """The reviewer who decides, where the center has reviewers."""
+    from unpooled.center.approval.reviewers import unlock_reviewer
     from unpooled.center.config import read_center, reviewers_folder
-    from unpooled.center.reviewers import unlock_reviewer
     from unpooled.errors import InputError
 
     if not reviewers.keys:

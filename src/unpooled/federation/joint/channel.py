@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from struct import Struct
 
-from unpooled.center.sealing import SealKey
+from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
 
 _LABEL = Struct("<q")

@@ -14,7 +14,7 @@ import msgspec
 
 from unpooled.center.questions.joint import JointPlan
 from unpooled.center.questions.message import Message
-from unpooled.center.sealing import SealKey
+from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
 from unpooled.federation.joint.channel import SealedChannel
 from unpooled.federation.joint.program import JointNumbers, joint_numbers

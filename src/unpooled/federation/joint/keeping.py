@@ -12,10 +12,10 @@ from typing import Protocol as Interface
 import msgspec
 
 from unpooled.center.gate import Release
-from unpooled.center.ledger import Ledger
 from unpooled.center.questions import Answer, JointQuestion, Reason, Refusal, encode
 from unpooled.center.questions.joint import LEAST_MEMBERS, KeepQuestion
-from unpooled.center.sealing import SealKey
+from unpooled.center.records.ledger import Ledger
+from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError, MessageError
 from unpooled.federation.joint.answer import joint_answer
 from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput

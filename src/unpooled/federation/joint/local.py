@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 
-from unpooled.center.keys import CenterKey
 from unpooled.center.questions import Answer
 from unpooled.center.questions.joint import JointQuestion, JointShares, Keeper
-from unpooled.center.sealing import SealKey
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
 from unpooled.federation.joint.answer import joint_answer
 from unpooled.federation.joint.program import JointNumbers, joint_numbers

@@ -15,7 +15,7 @@ from unpooled.center.questions import (
     Refusal,
     decode_answer,
 )
-from unpooled.center.signatures import signed_by_all, without_signatures
+from unpooled.center.records.signatures import signed_by_all, without_signatures
 from unpooled.errors import JointError, MessageError
 from unpooled.federation.joint.keeping import keep_question
 

@@ -5,8 +5,6 @@ Keepers open one joint release for the same people. The same question again has 
 
 from pathlib import Path
 
-from unpooled.center.keys import CenterKey
-from unpooled.center.ledger import Ledger
 from unpooled.center.questions import (
     Answer,
     JointQuestion,
@@ -15,6 +13,8 @@ from unpooled.center.questions import (
     decode_question,
     encode,
 )
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.records.ledger import Ledger
 from unpooled.errors import JointError
 
 NAME = "joint"

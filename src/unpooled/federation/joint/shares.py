@@ -3,7 +3,7 @@
 import numpy as np
 
 from unpooled.center.questions.joint import JointQuestion, JointShares
-from unpooled.center.sealing import SealKey
+from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError, SealError
 from unpooled.maths.joint.shares import BYTES, FieldArray, are_shares, from_bytes
 

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 
-from unpooled.center.sealing import SealKey
+from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
 from unpooled.federation.joint.channel import SealedChannel, channel_keys
 

@@ -24,8 +24,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from unpooled.center import Center
+from unpooled.center.approval.steward import Steward
 from unpooled.center.config import TICK
-from unpooled.center.steward import Steward
 from unpooled.errors import HeldError
 from unpooled.federation.joint.keeping import KEEP, Keeping
 

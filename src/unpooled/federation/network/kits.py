@@ -23,7 +23,7 @@ from typing import Literal
 
 import msgspec
 
-from unpooled.center.keys import Hex64
+from unpooled.center.records.keys import Hex64
 from unpooled.errors import InputError, unknown
 from unpooled.maths.joint.shares import KEEPERS
 from unpooled.toml_file import check_name, read_toml

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from unpooled.center.line_file import create_file
-from unpooled.center.sealing import SealKey
+from unpooled.center.records.line_file import create_file
+from unpooled.center.records.sealing import SealKey
 from unpooled.errors import InputError, LinkError
 from unpooled.federation.network.kits import (
     KEEPER_KEY,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from unpooled.center import Center
 from unpooled.center.config import open_center, read_center
-from unpooled.center.keys import CenterKey
+from unpooled.center.records.keys import CenterKey
 from unpooled.errors import InputError, LinkError
 from unpooled.federation.joint.keeping import Keeping
 from unpooled.federation.joint.record import JointRecord

@@ -7,10 +7,10 @@ from unpooled.apps.workbench.desk.folder import CenterFolder
 from unpooled.apps.workbench.desk.release import Key, Leaving, leaving
 from unpooled.apps.workbench.in_words.question import read_question, variables_of
 from unpooled.apps.workbench.in_words.words import Words
-from unpooled.center.ledger import Entry, Verdict, read, verify
-from unpooled.center.memory import memory_path, read_refusals
+from unpooled.center.approval.steward import HeldPayload
 from unpooled.center.questions import decode_answer
-from unpooled.center.steward import HeldPayload
+from unpooled.center.records.ledger import Entry, Verdict, read, verify
+from unpooled.center.rule.memory import memory_path, read_refusals
 from unpooled.errors import LedgerError, MessageError
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from unpooled.center.approval.reviewers import Reviewers
 from unpooled.center.check import Finding, center_findings
 from unpooled.center.config import (
     CenterFile,
@@ -12,8 +13,7 @@ from unpooled.center.config import (
     reviewers_folder,
     who_reviews,
 )
-from unpooled.center.keys import CenterKey
-from unpooled.center.reviewers import Reviewers
+from unpooled.center.records.keys import CenterKey
 from unpooled.errors import InputError
 
 

@@ -26,10 +26,8 @@ from unpooled.apps.workbench.in_words.question import (
     variables_of,
 )
 from unpooled.apps.workbench.in_words.words import Words, name, names
-from unpooled.center.ledger import Entry, verify
-from unpooled.center.questions import JointQuestion, ProtocolCheckQuestion, decode_answer
-from unpooled.center.reviewers import Reviewer, unlock_reviewer
-from unpooled.center.steward import (
+from unpooled.center.approval.reviewers import Reviewer, unlock_reviewer
+from unpooled.center.approval.steward import (
     MOST_REASON,
     Decision,
     HeldPayload,
@@ -45,6 +43,8 @@ from unpooled.center.steward import (
     retract,
     withdraw,
 )
+from unpooled.center.questions import JointQuestion, ProtocolCheckQuestion, decode_answer
+from unpooled.center.records.ledger import Entry, verify
 from unpooled.errors import InputError, MessageError, UnpooledError
 
 PACKAGE = "unpooled.apps.workbench.desk"

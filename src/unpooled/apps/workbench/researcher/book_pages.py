@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from unpooled.analyses.book import Book
+from unpooled.analyses.protocols.book import Book
 from unpooled.analyses.specification import ANALYSES, Analysis, Argument
 from unpooled.apps.workbench.foundation.page import form, go, session
 from unpooled.apps.workbench.researcher import words

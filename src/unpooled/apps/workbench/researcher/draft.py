@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from unpooled.analyses.protocol import read_protocol
+from unpooled.analyses.protocols.protocol import read_protocol
 from unpooled.apps.workbench.researcher.forms import Typed, names_in
 from unpooled.center.data.variables import Codebook, Variable
 from unpooled.center.questions import Protocol

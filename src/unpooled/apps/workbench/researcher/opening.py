@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from unpooled.analyses.book import Book
+from unpooled.analyses.protocols.book import Book
 from unpooled.apps.workbench.foundation.server import (
     Address,
     Server,

@@ -26,7 +26,7 @@ from unpooled.apps.workbench.researcher.study_pages import StudyPages
 from unpooled.apps.workbench.researcher.work import Entry, Source, Work
 from unpooled.errors import UnpooledError
 from unpooled.results.catalogue import CatalogueRow
-from unpooled.results.releases import payload_sentence, question_sentence
+from unpooled.results.provenance.releases import payload_sentence, question_sentence
 from unpooled.results.report.text import alignment, number
 
 _PATIENCE = 1.5  # seconds that a page waits for an answer before it says that centers are asked

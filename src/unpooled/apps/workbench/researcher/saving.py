@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from unpooled.results.charts.charts import save
 from unpooled.results.data_frame import write_csv
-from unpooled.results.report.charts import save
-from unpooled.results.reporting import write_report
+from unpooled.results.report.reporting import write_report
 from unpooled.results.result import Result
 
 KINDS = {

@@ -7,8 +7,8 @@ import numpy as np
 from markupsafe import Markup
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.results.numbers.table import TableResult
 from unpooled.results.report.text import people_number
-from unpooled.results.table import TableResult
 
 WIDTH, HEIGHT, BARS = 120.0, 28.0, 24
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from unpooled.analyses.ask_protocol import ProtocolReplies
-from unpooled.analyses.book import Book
+from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
+from unpooled.analyses.protocols.book import Book
 from unpooled.center.questions import MISSING, Protocol, ProtocolAnswer, Reason
 from unpooled.errors import UnpooledError
 from unpooled.federation import Federation
-from unpooled.results.releases import Received, payload_sentence
+from unpooled.results.provenance.releases import Received, payload_sentence
 
 AGAIN_SECONDS = 5.0  # between two questions to a center whose steward has not decided
 JOINED = "counts in the joint center"

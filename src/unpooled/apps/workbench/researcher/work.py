@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from unpooled.analyses.book import Book
+from unpooled.analyses.protocols.book import Book
 from unpooled.analyses.specification import ANALYSES, Analysis
 from unpooled.apps.workbench.researcher.code import Opening
 from unpooled.apps.workbench.researcher.draft import Draft
@@ -23,12 +23,12 @@ from unpooled.center.data.variables import Codebook
 from unpooled.center.questions import MISSING, Protocol
 from unpooled.errors import InputError, UnpooledError
 from unpooled.federation import Federation
-from unpooled.results.card import Card, card_of
 from unpooled.results.catalogue import CatalogueResult
+from unpooled.results.numbers.table import TableResult
 from unpooled.results.protocol_check import ProtocolCheckResult
-from unpooled.results.releases import Releases
+from unpooled.results.provenance.releases import Releases
+from unpooled.results.report.card import Card, card_of
 from unpooled.results.result import Result
-from unpooled.results.table import TableResult
 
 MOST_KEPT = 60  # answers of a book that are kept
 _PATIENCE = 5.0  # seconds that a page waits for the first word about variables

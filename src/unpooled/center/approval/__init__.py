@@ -1,0 +1,1 @@
+"""What waits for the steward, and who may approve it."""
