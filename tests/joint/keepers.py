@@ -9,10 +9,10 @@ import numpy as np
 
 from tests.joint.pooled import People
 from unpooled.center.records.sealing import SealKey
-from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput
-from unpooled.federation.joint.program import JointNumbers, joint_numbers
-from unpooled.federation.joint.runtime import Alone
-from unpooled.federation.joint.secure import Opened, Secure
+from unpooled.federation.joint.computation.program import JointNumbers, joint_numbers
+from unpooled.federation.joint.computation.runtime import Alone
+from unpooled.federation.joint.computation.secure import Opened, Secure
+from unpooled.federation.joint.keepers.keeper import KeeperInput, KeeperOutput
 from unpooled.maths.joint.shares import FieldArray, added, split, to_bytes
 
 KEYS = tuple(SealKey(bytes([i]) * 32) for i in (1, 2, 3))
@@ -59,7 +59,7 @@ def keeper_inputs(part: People, patience: float = 20.0) -> list[KeeperInput]:
 def start(part: KeeperInput) -> "subprocess.Popen[bytes]":
     """The process of a keeper."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "unpooled.federation.joint.keeper"],
+        [sys.executable, "-m", "unpooled.federation.joint.keepers.keeper"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -16,7 +16,7 @@ from unpooled.center.questions import (
     decode_answer,
 )
 from unpooled.errors import JointError, MessageError
-from unpooled.federation.joint.keeping import keep_question
+from unpooled.federation.joint.keepers.keeping import keep_question
 
 _RUN = 32  # bytes that name a computation
 

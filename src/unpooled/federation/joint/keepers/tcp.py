@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
-from unpooled.federation.joint.channel import SealedChannel, channel_keys
+from unpooled.federation.joint.keepers.channel import SealedChannel, channel_keys
 
 _HELLO = 17  # bytes: the keeper's place, and 16 that nobody sent before
 _MOST = 2**28  # bytes of a message

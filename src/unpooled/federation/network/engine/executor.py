@@ -13,7 +13,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from unpooled.federation.network.desk import HELD, ask_center
-from unpooled.federation.network.kits import analyst_name
+from unpooled.federation.network.setup.kits import analyst_name
 
 TASK = "question"
 QUESTION, TICKET, RELEASE = "question", "ticket", "release"

@@ -18,7 +18,7 @@ from unpooled.center.records.ledger import Ledger
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError, MessageError
 from unpooled.federation.joint.answer import joint_answer
-from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput
+from unpooled.federation.joint.keepers.keeper import KeeperInput, KeeperOutput
 from unpooled.federation.joint.record import JointRecord
 from unpooled.federation.joint.shares import opened_shares
 from unpooled.maths.joint.shares import added, to_bytes
@@ -141,7 +141,7 @@ class Keeping:
             patience=self._patience,
             longest=self._longest,
         )
-        command = [sys.executable, "-m", "unpooled.federation.joint.keeper"]
+        command = [sys.executable, "-m", "unpooled.federation.joint.keepers.keeper"]
         limit = self._patience + self._longest + _STARTING
         lost = KeeperOutput(numbers=None, problem="it ended", names=(self._name,), begun=True)
         try:
