@@ -125,6 +125,8 @@ async def _unless_lost(
 
 def main() -> None:
     """Read the input, compute, write the output, and end at once: steps of others may hang."""
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever else is printed is no part of the answer
     given = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=KeeperInput)
     if len(given.names) != KEEPERS:
         raise SystemExit(f"there must be {KEEPERS} keepers, got {len(given.names)}")
@@ -135,8 +137,8 @@ def main() -> None:
         names = error.names if isinstance(error, JointError) else ()
         begun = bool(opened.numbers)
         output = KeeperOutput(numbers=None, problem=str(error), names=names, begun=begun)
-    sys.stdout.buffer.write(msgspec.msgpack.encode(output))
-    sys.stdout.buffer.flush()
+    answer.write(msgspec.msgpack.encode(output))
+    answer.flush()
     os._exit(0)
 
 
