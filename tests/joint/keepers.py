@@ -13,12 +13,12 @@ import numpy as np
 
 from tests.joint.pooled import People
 from unpooled.center.records.sealing import SealKey
-from unpooled.federation.joint.carried import ANSWER, Mailbox, batch, framed, frames
-from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput
-from unpooled.federation.joint.keeping import run_keeper
-from unpooled.federation.joint.program import JointNumbers, joint_numbers
-from unpooled.federation.joint.runtime import Alone
-from unpooled.federation.joint.secure import Opened, Secure
+from unpooled.federation.joint.computation.program import JointNumbers, joint_numbers
+from unpooled.federation.joint.computation.runtime import Alone
+from unpooled.federation.joint.computation.secure import Opened, Secure
+from unpooled.federation.joint.keepers.carried import ANSWER, Mailbox, batch, framed, frames
+from unpooled.federation.joint.keepers.keeper import KeeperInput, KeeperOutput
+from unpooled.federation.joint.keepers.keeping import run_keeper
 from unpooled.maths.joint.shares import FieldArray, added, split, to_bytes
 
 PATIENT = 120  # seconds: more than any of them takes on a busy machine
@@ -79,7 +79,7 @@ def keepers(inputs: Sequence[KeeperInput]) -> Iterator[list["subprocess.Popen[by
 
 def _start(given: KeeperInput) -> "subprocess.Popen[bytes]":
     process = subprocess.Popen(
-        [sys.executable, "-m", "unpooled.federation.joint.keeper"],
+        [sys.executable, "-m", "unpooled.federation.joint.keepers.keeper"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

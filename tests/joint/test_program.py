@@ -34,14 +34,14 @@ from tests.joint.pooled import (
 )
 from unpooled.center.questions.joint import JointCategory, JointNumber, JointOutcome, JointPlan
 from unpooled.errors import JointError
-from unpooled.federation.joint.channel import SealedChannel
-from unpooled.federation.joint.program import (
+from unpooled.federation.joint.computation.program import (
     JointMoments,
     JointNumbers,
     PartNumbers,
     part_weights,
 )
-from unpooled.federation.joint.secure import Opened
+from unpooled.federation.joint.computation.secure import Opened
+from unpooled.federation.joint.keepers.channel import SealedChannel
 from unpooled.maths.joint.cutting import JointCells
 from unpooled.maths.joint.levels import fine_blocks, with_levels
 from unpooled.maths.joint.moments import Steps, next_step

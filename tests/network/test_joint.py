@@ -16,7 +16,7 @@ from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.policy import Policy
 from unpooled.center.records.ledger import read as read_ledger
 from unpooled.errors import InputError
-from unpooled.federation.network.kits import read_federation, read_kit
+from unpooled.federation.network.setup.kits import read_federation, read_kit
 
 NAMES = ("Haifa", "Bern", "Porto", "Gent")
 KEEPERS = NAMES[:3]

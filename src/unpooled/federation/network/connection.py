@@ -15,8 +15,8 @@ from nvflare.fuel.flare_api.flare_api import Session
 from unpooled.center.questions import Keeper, Reason, Refusal
 from unpooled.errors import LinkError
 from unpooled.federation.joint.network import NetworkKeepers
-from unpooled.federation.network.kits import user_name
 from unpooled.federation.network.session import JOB, LOST, CoordinatorSession, write_job
+from unpooled.federation.network.setup.kits import user_name
 from unpooled.federation.progress import Progress, Show
 
 # A center says a word every two seconds, but for up to ten none while it ends the job of a

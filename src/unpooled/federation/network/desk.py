@@ -27,8 +27,8 @@ from unpooled.center import Center
 from unpooled.center.approval.steward import Steward
 from unpooled.center.config import TICK
 from unpooled.errors import HeldError
-from unpooled.federation.joint.carried import batch
-from unpooled.federation.joint.keeping import KEEP, Keeping
+from unpooled.federation.joint.keepers.carried import batch
+from unpooled.federation.joint.keepers.keeping import KEEP, Keeping
 from unpooled.maths.joint.shares import KEEPERS
 
 DESK = "UNPOOLED_DESK"  # the environment variable with the socket's address

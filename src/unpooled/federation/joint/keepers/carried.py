@@ -13,7 +13,7 @@ from typing import IO
 
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
-from unpooled.federation.joint.channel import GREETING, SealedChannel, greeted
+from unpooled.federation.joint.keepers.channel import GREETING, SealedChannel, greeted
 
 _HEAD = Struct("<BI")  # whom it is for or from, and how many bytes follow
 ANSWER = 255  # the answer, in the place of a keeper

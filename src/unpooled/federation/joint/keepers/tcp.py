@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
-from unpooled.federation.joint.channel import GREETING, SealedChannel, greeted
+from unpooled.federation.joint.keepers.channel import GREETING, SealedChannel, greeted
 
 _MOST = 2**28  # bytes of a message
 _AGAIN = 0.05  # seconds until an address is tried again

@@ -22,10 +22,10 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from unpooled.center.questions.joint import KeepQuestion
-from unpooled.federation.joint.carried import framed, frames, lost
-from unpooled.federation.joint.keeping import KEEP
+from unpooled.federation.joint.keepers.carried import framed, frames, lost
+from unpooled.federation.joint.keepers.keeping import KEEP
 from unpooled.federation.network.desk import HELD, ask_center, carrying
-from unpooled.federation.network.kits import analyst_name
+from unpooled.federation.network.setup.kits import analyst_name
 
 TASK = "question"
 QUESTION, TICKET, RELEASE = "question", "ticket", "release"

@@ -17,12 +17,12 @@ from unpooled.center.questions.joint import JointPlan
 from unpooled.center.questions.message import Message
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
-from unpooled.federation.joint.carried import ANSWER, framed, meet_carried, read_frame
-from unpooled.federation.joint.channel import SealedChannel
-from unpooled.federation.joint.program import JointNumbers, joint_numbers
-from unpooled.federation.joint.runtime import join
-from unpooled.federation.joint.secure import InconsistentError, Opened, Secure
-from unpooled.federation.joint.tcp import meet
+from unpooled.federation.joint.computation.program import JointNumbers, joint_numbers
+from unpooled.federation.joint.computation.runtime import join
+from unpooled.federation.joint.computation.secure import InconsistentError, Opened, Secure
+from unpooled.federation.joint.keepers.carried import ANSWER, framed, meet_carried, read_frame
+from unpooled.federation.joint.keepers.channel import SealedChannel
+from unpooled.federation.joint.keepers.tcp import meet
 from unpooled.maths.joint.shares import KEEPERS, are_shares, from_bytes
 
 T = TypeVar("T")

@@ -23,14 +23,14 @@ from unpooled.center.records.ledger import Ledger
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError, MessageError
 from unpooled.federation.joint.answer import joint_answer
-from unpooled.federation.joint.carried import (
+from unpooled.federation.joint.keepers.carried import (
     ANSWER,
     Mailbox,
     batch,
     framed,
     next_frame,
 )
-from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput
+from unpooled.federation.joint.keepers.keeper import KeeperInput, KeeperOutput
 from unpooled.federation.joint.record import JointRecord
 from unpooled.federation.joint.shares import opened_shares
 from unpooled.maths.joint.shares import KEEPERS, added, to_bytes
@@ -174,7 +174,7 @@ def run_keeper(given: KeeperInput, box: Mailbox) -> KeeperOutput:
     """The process of a keeper, from its input to its output; it ends, whatever happens."""
     me = given.names[given.place]
     limit = given.patience + given.longest + _STARTING
-    command = [sys.executable, "-m", "unpooled.federation.joint.keeper"]
+    command = [sys.executable, "-m", "unpooled.federation.joint.keepers.keeper"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
         assert process.stdin is not None
