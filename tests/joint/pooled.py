@@ -16,10 +16,12 @@ from unpooled.center.questions.joint import (
 )
 from unpooled.center.questions.message import Grouping
 from unpooled.federation.joint.computation.program import (
+    CellMoments,
     JointMoments,
     JointNumbers,
     LevelCells,
     PartNumbers,
+    cell_scale,
     part_weights,
 )
 from unpooled.maths.arrays import IntArray
@@ -155,14 +157,18 @@ def _part(
     match part:
         case JointNumber():
             return PartNumbers(
-                missing=tuple(missing), tables=all_of("table"), moments=all_of("moments")
+                missing=tuple(missing),
+                tables=all_of("table"),
+                cells=all_of("cells"),
+                moments=all_of("moments"),
             )
         case JointOutcome():
-            tables = (*all_of("events"), *all_of("others"))
             return PartNumbers(
                 missing=tuple(missing),
-                tables=tables,
+                tables=(*all_of("events"), *all_of("others")),
+                cells=(*all_of("of events"), *all_of("of others")),
                 either=all_of("either"),
+                either_cells=all_of("of either"),
                 below=all_of("below"),
             )
     return PartNumbers(missing=tuple(missing), levels=all_of("levels"))
@@ -185,11 +191,40 @@ def _block(
     ]
     if isinstance(part, JointOutcome):
         if None not in tables:
-            return {"events": tables[0], "others": tables[1], "either": None, "below": None}
+            return {
+                "events": tables[0],
+                "others": tables[1],
+                "either": None,
+                "below": None,
+                "of events": _cells(part, tables[0], counts[0], k),
+                "of others": _cells(part, tables[1], counts[1], k),
+                "of either": None,
+            }
         either = joint_cells(counts.sum(axis=0), k, draws[0], coins[0])
         few = [t is None for t in tables]
         below = "both" if all(few) else "events" if few[0] else "censored"
-        return {"events": None, "others": None, "either": either, "below": below}
+        return {
+            "events": None,
+            "others": None,
+            "either": either,
+            "below": below,
+            "of events": None,
+            "of others": None,
+            "of either": _cells(part, either, counts.sum(axis=0), k),
+        }
     rounded = part_weights(part).moments(counts[0])
     moments = None if rounded is None else JointMoments(mean=rounded.mean, sd=rounded.sd)
-    return {"table": tables[0], "moments": moments}
+    of_cells = _cells(part, tables[0], counts[0], k)
+    return {"table": tables[0], "moments": moments, "cells": of_cells}
+
+
+def _cells(
+    part: JointNumber | JointOutcome, table: JointCells | None, counts: IntArray, k: int
+) -> CellMoments | None:
+    """The moments of a table's cells, by the rule in the clear."""
+    if table is None:
+        return None
+    scale = cell_scale(part, [table])
+    told = dict(zip(scale.cell.tolist(), scale.moments([counts], k), strict=True))
+    each = [told.get(cell, (None, None)) for cell in range(len(table.counts))]
+    return CellMoments(means=tuple(m for m, _ in each), sds=tuple(s for _, s in each))
