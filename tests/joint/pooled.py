@@ -33,6 +33,9 @@ AGE = Grouping(name="age", cuts=(40, 65))
 CRP = JointNumber(
     variable="crp", scale=10.0, resolution=1.0, lower=0.0, upper=30.0, low=0.0, high=30.0
 )
+FAR = JointNumber(
+    variable="far", scale=10.0, resolution=1.0, lower=None, upper=None, low=-20.0, high=160.0
+)
 STAGE = JointCategory(variable="stage", levels=("I", "II", "III"), ordered=True)
 SITE = JointCategory(variable="site", levels=("lung", "liver"))
 MONTHS = JointOutcome(
@@ -74,6 +77,25 @@ class People:
             yield np.concatenate([*vector, *draws])
 
 
+def people_of(plan: JointPlan, vector: IntArray) -> People:
+    """The people whom the sum of all members' shares is of, as if one center had them."""
+    sizes, rest = vector[: plan.blocks], vector[plan.blocks : plan.counted]
+    drawn = vector[plan.counted :]
+    counts, lacking, draws, coins = [], [], [], []
+    for part, size in plan.sections():
+        shape = plan.blocks, part.tables, part.width
+        one, two = rest[:size].reshape(2, *shape)
+        rest = rest[size:]
+        secrets = np.zeros((2, *shape), dtype=np.int64)
+        if part.is_cut:
+            secrets, drawn = drawn[:size].reshape(2, *shape), drawn[size:]
+        for each, some in ((counts, one[None]), (lacking, two[None])):
+            each.append(some)
+        draws.append(secrets[0])
+        coins.append(secrets[1])
+    return People(plan, sizes[None], counts, lacking, draws, coins)
+
+
 def people(rng: np.random.Generator, plan: JointPlan, members: int, mean: float) -> People:
     """Members with few people or many in each block, heaps of values, and some who lack one."""
     sizes = rng.poisson(rng.gamma(1, mean, (members, plan.blocks)))
@@ -100,7 +122,7 @@ def populations(draw: st.DrawFn, k: st.SearchStrategy[int]) -> People:
     """Plans with no grouping, one or two, and people who fill them or do not."""
     groupings = draw(st.sampled_from([(), (ARM,), (AGE,), (ARM, AGE)]))
     parts: tuple[Part, ...] = draw(
-        st.sampled_from([(CRP,), (STAGE, SITE), (MONTHS,), (CRP, MONTHS, SITE)])
+        st.sampled_from([(CRP,), (STAGE, SITE), (MONTHS,), (FAR,), (CRP, MONTHS, SITE)])
     )
     plan = JointPlan(k=draw(k), groupings=groupings, parts=parts)
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))

@@ -1,11 +1,13 @@
 """The program of the keepers: what comes out equals the rule on pooled rows."""
 
 import asyncio
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -24,14 +26,17 @@ from tests.joint.keepers import (
 from tests.joint.pooled import (
     ARM,
     CRP,
+    FAR,
     MONTHS,
     SITE,
     STAGE,
     People,
     expected,
     people,
+    people_of,
     populations,
 )
+from unpooled.center.questions import CellTable
 from unpooled.center.questions.joint import JointCategory, JointNumber, JointOutcome, JointPlan
 from unpooled.errors import JointError
 from unpooled.federation.joint.computation.program import (
@@ -70,6 +75,43 @@ def test_somebody_with_the_release_alone_can_say_what_was_opened(part: People) -
     opened = Opened()
     numbers = numbers_alone(part, opened)
     assert opened.numbers == list(simulated(part.plan, numbers))
+
+
+def test_the_people_of_the_summed_shares_are_those_of_all_members() -> None:
+    plan = JointPlan(k=5, groupings=(ARM,), parts=(FAR, STAGE, MONTHS))
+    part = people(np.random.default_rng(5), plan, 4, 12.0)
+    assert expected(people_of(plan, np.sum(list(part.vectors()), axis=0))) == expected(part)
+
+
+def test_cells_tell_means_and_sds_where_people_are_at_points_enough() -> None:
+    plan = JointPlan(k=5, groupings=(), parts=(FAR,))
+    rng = np.random.default_rng(1)
+    part = people(rng, plan, 3, 0.0)
+    spread = np.exp(-(((np.arange(FAR.width) - 80) / 40) ** 2))
+    counts = rng.multinomial(40, spread / spread.sum(), size=(3, 1, 1))
+    sizes = counts.sum(axis=(2, 3))
+    part = dataclasses.replace(part, counts=[counts], lacking=[0 * counts], sizes=sizes)
+    numbers = numbers_alone(part)
+    assert numbers is not None
+    assert numbers == expected(part)
+    table, told = numbers.parts[0].tables[0], numbers.parts[0].cells[0]
+    assert table is not None
+    assert told is not None
+    values = np.repeat(part_weights(FAR).values, counts.sum(axis=0)[0, 0])
+    edges = FAR.edges[list(table.edges)]
+    cells = np.searchsorted(edges, values)
+    assert sum(sd is not None for sd in told.sds) >= 8
+    for cell in range(1, len(edges)):  # those that are not open have means of x itself
+        some = values[cells == cell]
+        mean, sd = told.means[cell], told.sds[cell]
+        error = some.std() / len(some) ** 0.5
+        assert mean is not None
+        assert mean == pytest.approx(some.mean(), abs=error / 5)
+        assert sd is None or sd == pytest.approx(some.std(), rel=0.05)
+    told_table = CellTable(
+        edges=tuple(edges.tolist()), counts=table.counts, means=told.means, sds=told.sds
+    )
+    told_table.check(FAR.lattice, "all", 5, 10)  # as every center's table is
 
 
 def test_means_are_told_where_no_person_stands_out() -> None:
