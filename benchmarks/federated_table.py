@@ -9,7 +9,7 @@ from benchmarks.five_centers import NAMES, SEED, K, arrays, bare_maths, frames
 from benchmarks.side_by_side import Row, side_by_side
 from unpooled import Federation
 from unpooled.maths.tables.table import Table
-from unpooled.results.table import TableResult
+from unpooled.results.numbers.table import TableResult
 
 PEOPLE = 1_000_000  # rows of each center
 

@@ -12,7 +12,7 @@ from lifelines.statistics import logrank_test
 from scipy import stats
 
 from unpooled import Federation
-from unpooled.analyses.book import Book
+from unpooled.analyses.protocols.book import Book
 from unpooled.center.policy import Policy
 from unpooled.center.questions import Grouping, Protocol, ProtocolOutcome, ProtocolVariable
 from unpooled.errors import UnpooledError

@@ -16,7 +16,7 @@ import numpy as np
 from unpooled.center.questions.joint import JointNumber, JointPlan
 from unpooled.center.questions.message import Grouping
 from unpooled.center.records.sealing import SealKey
-from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput
+from unpooled.federation.joint.keepers.keeper import KeeperInput, KeeperOutput
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.cutting import DRAW
 from unpooled.maths.joint.shares import FieldArray, added, split, to_bytes
@@ -96,7 +96,7 @@ def run(blocks: int, people: int) -> float:
             shares=to_bytes(totals[place]),  # type: ignore[index]
         )
         process = subprocess.Popen(
-            [sys.executable, "-m", "unpooled.federation.joint.keeper"],
+            [sys.executable, "-m", "unpooled.federation.joint.keepers.keeper"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -26,7 +26,7 @@ import polars as pl
 
 from unpooled import Book, Federation
 from unpooled.errors import RefusedError, UnpooledError
-from unpooled.results.record import Merged
+from unpooled.results.provenance.record import Merged
 
 HOSPITALS = {"Haifa": 300, "Lausanne": 290, "Bern": 200, "Porto": 120}
 LEVELS = {

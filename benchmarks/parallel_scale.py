@@ -13,7 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from unpooled.analyses.conversation import Coordinator
-from unpooled.analyses.quantiles import ParallelRound
+from unpooled.analyses.numbers.quantiles import ParallelRound
 from unpooled.analyses.request import Request
 from unpooled.center.data.variables import Variable
 from unpooled.center.proposal.keyed_boundaries import keyed_draws

@@ -12,7 +12,7 @@ import polars as pl
 
 from unpooled import Federation
 from unpooled.errors import RefusedError
-from unpooled.results.describe import DescribeResult
+from unpooled.results.numbers.describe import DescribeResult
 
 HOSPITALS = {"Haifa": 700, "Lausanne": 400, "Bern": 250, "Porto": 120, "Ghent": 60}
 SHARES = (0.05, 0.15, 0.3, 0.5)

@@ -7,7 +7,7 @@ import altair
 
 from unpooled import Federation
 from unpooled.apps.demo import VARIABLES, write_hospitals
-from unpooled.results.report.charts import save
+from unpooled.results.charts.charts import save
 
 
 def main() -> None:

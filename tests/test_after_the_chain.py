@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from unpooled import Federation
-from unpooled.results.quantiles import QuantilesResult
+from unpooled.results.numbers.quantiles import QuantilesResult
 
 
 def test_quantiles_are_answered_after_the_chain_s_table() -> None:

@@ -12,8 +12,8 @@ from unpooled.center.questions import Ranks, decode_answer
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.ranks.mann_whitney import table_test
 from unpooled.maths.tables.binning import Rule, cut
-from unpooled.results.many_variables import ManyComparisons
-from unpooled.results.refusals import BIASED
+from unpooled.results.numbers.many_variables import ManyComparisons
+from unpooled.results.provenance.refusals import BIASED
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 

@@ -12,9 +12,9 @@ from tests.maths.test_kruskal_wallis import stratified
 from unpooled import Federation, Policy
 from unpooled.center.questions import GroupRanks, decode_answer
 from unpooled.errors import InputError, RefusedError
-from unpooled.results.compare import CompareResult
-from unpooled.results.many_variables import ManyComparisons
-from unpooled.results.refusals import BIASED
+from unpooled.results.numbers.compare import CompareResult
+from unpooled.results.numbers.many_variables import ManyComparisons
+from unpooled.results.provenance.refusals import BIASED
 
 People = dict[str, list[Any]]
 SIZES = {"A": (120, 90, 60), "B": (60, 75, 30), "C": (30, 24, 20)}

@@ -10,9 +10,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from unpooled.center.records import line_file
 from unpooled.center.records.keys import CenterKey, verifier
 from unpooled.center.records.ledger import Ledger, mend, verify
 from unpooled.center.records.line_file import LineFile, create_file
@@ -138,6 +140,32 @@ def test_a_system_without_locks_is_a_clear_error(
     monkeypatch.setitem(sys.modules, "fcntl", None)
     with pytest.raises(LedgerError, match="cannot be locked: files need Linux"):
         LineFile(tmp_path / "lines", b"first\n")
+
+
+@pytest.mark.parametrize("piece", [1, 3, 100])
+def test_lines_that_nobody_reads_to_the_end_leave_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    """An open file that a waiting generator held was found by Python's search for cycles alone."""
+    monkeypatch.setattr("unpooled.center.records.line_file._PIECE", piece)
+    opened: list[Path] = []
+    plain = line_file.open_lines
+
+    @contextmanager
+    def noted(path: Path) -> Iterator[BinaryIO]:
+        opened.append(path)
+        with plain(path) as file:
+            yield file
+        opened.remove(path)
+
+    monkeypatch.setattr(line_file, "open_lines", noted)
+    (tmp_path / "lines").write_bytes(b"first\n\nthird\ncut sho")
+    file = LineFile(tmp_path / "lines")
+    begun = iter(file)
+    assert next(begun) == b"first\n"
+    assert not opened
+    assert list(file) == [b"first\n", b"\n", b"third\n", b"cut sho"]
+    file.close()
 
 
 def test_importing_keys_and_ledger_does_not_import_cryptography() -> None:

@@ -16,7 +16,7 @@ from unpooled.center.questions import SizesQuestion, encode
 from unpooled.center.records.keys import CenterKey
 from unpooled.center.records.ledger import Entry, Kind, Ledger, mend, read, verify
 from unpooled.errors import InputError, LedgerError
-from unpooled.results.releases import ledger_text
+from unpooled.results.provenance.releases import ledger_text
 
 HAIFA = CenterKey.from_seed(1, "Haifa")
 QUESTION = '{"analysis":"table","variable":"größe","where":"age >= 65\\n"}'.encode()

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from unpooled.analyses.conversation import Coordinator
-from unpooled.analyses.parallel import Tables, ask_tables
+from unpooled.analyses.numbers.parallel import Tables, ask_tables
 from unpooled.analyses.request import Request
 from unpooled.center import Center
 from unpooled.center.data.sources import open_source

@@ -12,10 +12,10 @@ from scipy import stats
 from unpooled import Federation, Policy, Variable
 from unpooled.errors import RefusedError
 from unpooled.maths.arrays import FloatArray
-from unpooled.results.compare import CompareResult
-from unpooled.results.distribution import DistributionResult
-from unpooled.results.quantiles import QuantilesResult
-from unpooled.results.refusals import BIASED, LEFT_OUT
+from unpooled.results.numbers.compare import CompareResult
+from unpooled.results.numbers.distribution import DistributionResult
+from unpooled.results.numbers.quantiles import QuantilesResult
+from unpooled.results.provenance.refusals import BIASED, LEFT_OUT
 from unpooled.results.report.parts import parts_html
 
 

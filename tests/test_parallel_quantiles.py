@@ -12,9 +12,9 @@ from scipy import stats
 from unpooled import Federation, Policy, Variable
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.arrays import FloatArray
-from unpooled.results.distribution import DistributionResult
-from unpooled.results.quantiles import QuantilesResult
-from unpooled.results.refusals import TOO_LITTLE
+from unpooled.results.numbers.distribution import DistributionResult
+from unpooled.results.numbers.quantiles import QuantilesResult
+from unpooled.results.provenance.refusals import TOO_LITTLE
 
 P = [0.02, 0.25, 0.5, 0.75, 0.98]
 

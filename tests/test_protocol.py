@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from unpooled import Federation
-from unpooled.analyses.ask_protocol import ProtocolReplies, ask_protocol
+from unpooled.analyses.protocols.ask_protocol import ProtocolReplies, ask_protocol
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     Categories,

@@ -11,8 +11,8 @@ from tests.golden import cases
 from unpooled import Federation, Policy, Variable
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.quantiles.yeo_johnson import fit_likelihood, power_moments
-from unpooled.results.many_variables import ManyQuantiles
-from unpooled.results.quantiles import QuantilesResult, QuantileSummary
+from unpooled.results.numbers.many_variables import ManyQuantiles
+from unpooled.results.numbers.quantiles import QuantilesResult, QuantileSummary
 
 P = [0.02, 0.25, 0.5, 0.75, 0.98]
 ITERATION = Policy(ad_hoc="free", paper_iteration=True)

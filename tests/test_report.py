@@ -15,7 +15,7 @@ from unpooled import Federation, Variable
 from unpooled.apps.cli import main
 from unpooled.apps.demo import VARIABLES, write_hospitals
 from unpooled.errors import InputError
-from unpooled.results.distribution import DistributionResult
+from unpooled.results.numbers.distribution import DistributionResult
 from unpooled.results.report.page import svg
 from unpooled.results.report.text import columns_text
 

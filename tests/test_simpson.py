@@ -8,7 +8,7 @@ from unpooled import Federation
 from unpooled.maths.ranks.effect import Interval
 from unpooled.maths.ranks.mann_whitney import rank_statistics
 from unpooled.maths.ranks.simpson import CenterPairs, odd_centers, table_effect
-from unpooled.results.compare import CompareResult
+from unpooled.results.numbers.compare import CompareResult
 
 
 def compare(

@@ -7,11 +7,11 @@ import pytest
 import typer.main
 
 from unpooled import Federation
-from unpooled.analyses import compare, groups, quantiles
+from unpooled.analyses.numbers import compare, groups, quantiles
 from unpooled.analyses.specification import ANALYSES, COMPARE, QUANTILES, Analysis
 from unpooled.apps.cli import app
 from unpooled.errors import InputError
-from unpooled.results.quantiles import DEFAULT_P
+from unpooled.results.numbers.quantiles import DEFAULT_P
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 _OTHERS = {"catalogue", "for_another", "draft_protocol", "ask_protocol", "check", "run"}

@@ -31,8 +31,8 @@ from unpooled.center.questions import (
 from unpooled.center.records.keys import CenterKey
 from unpooled.center.records.ledger import read
 from unpooled.errors import HeldError, InputError, LedgerError
-from unpooled.results.releases import ledger_text
-from unpooled.results.steward_text import decision_text, held_text
+from unpooled.results.provenance.releases import ledger_text
+from unpooled.results.provenance.steward_text import decision_text, held_text
 
 QUESTION = encode(SizesQuestion(variable="los"))
 OTHER = encode(SizesQuestion(variable="los", where="los > 10"))

@@ -6,8 +6,8 @@ Every number that leaves a hospital describes at least K of its patients.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unpooled.analyses.book import Book
-    from unpooled.analyses.protocol import read_protocol
+    from unpooled.analyses.protocols.book import Book
+    from unpooled.analyses.protocols.protocol import read_protocol
     from unpooled.center.data.variables import Variable, read_codebook
     from unpooled.center.policy import Policy
     from unpooled.center.questions import Protocol
@@ -17,13 +17,13 @@ __version__ = "0.1.0"
 __all__ = ["Book", "Federation", "Policy", "Protocol", "Variable", "read_codebook", "read_protocol"]
 
 _HOMES = {
-    "Book": "unpooled.analyses.book",
+    "Book": "unpooled.analyses.protocols.book",
     "Federation": "unpooled.federation",
     "Policy": "unpooled.center.policy",
     "Protocol": "unpooled.center.questions",
     "Variable": "unpooled.center.data.variables",
     "read_codebook": "unpooled.center.data.variables",
-    "read_protocol": "unpooled.analyses.protocol",
+    "read_protocol": "unpooled.analyses.protocols.protocol",
 }
 
 

@@ -239,7 +239,7 @@ def plan(
     with _kept(None) as folder, silent(as_json):
         result = make_plan(planned, usual if sims is None else sims, seed, jobs_of(jobs), folder)
     if chart is not None:
-        from unpooled.results.report.charts import save
+        from unpooled.results.charts.charts import save
 
         save(result.chart(), chart)
     _show(result, as_json)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
-from unpooled.results.report.charts import COLOURS, HEIGHT, WIDTH
+from unpooled.results.charts.charts import COLOURS, HEIGHT, WIDTH
 from unpooled_study.settings import (
     ALLOCATIONS,
     METHOD_EFFECTS,

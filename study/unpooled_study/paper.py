@@ -84,7 +84,7 @@ def _write_table(table: StudyTable, out: Path) -> list[Path]:
 
 
 def _write_figures(names: Sequence[str], results: Results, out: Path) -> list[Path]:
-    from unpooled.results.report.charts import save
+    from unpooled.results.charts.charts import save
 
     written = []
     with progress("drawing", len(names)) as advance:

@@ -9,7 +9,7 @@ from tests.example_analysis.result import ChiSquareResult
 from unpooled.analyses.conversation import Conversation
 from unpooled.analyses.request import Request, check_answered, in_order
 from unpooled.center.questions import Categories, CategoryQuestion
-from unpooled.results.refusals import center_refusals
+from unpooled.results.provenance.refusals import center_refusals
 
 
 def run_chi_square(conversation: Conversation, request: Request) -> ChiSquareResult:

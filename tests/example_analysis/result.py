@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal
+from unpooled.results.provenance.record import Record
+from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.page import Figure
 from unpooled.results.report.parts import Grid, Part, Sentences
 from unpooled.results.report.text import number, p_text
@@ -71,7 +71,7 @@ class ChiSquareResult(Result):
         """A bar per group, its levels side by side."""
         import altair as alt
 
-        from unpooled.results.report.charts import inline
+        from unpooled.results.charts.charts import inline
 
         bars = alt.Chart(inline(self.records())).mark_bar()
         drawn: altair.Chart = bars.encode(x="people:Q", y="group:N", color="level:N")

@@ -3,18 +3,22 @@
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import msgspec
 import numpy as np
 
 from tests.joint.pooled import People
 from unpooled.center.records.sealing import SealKey
-from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput
-from unpooled.federation.joint.program import JointNumbers, joint_numbers
-from unpooled.federation.joint.runtime import Alone
-from unpooled.federation.joint.secure import Opened, Secure
+from unpooled.federation.joint.computation.program import JointNumbers, joint_numbers
+from unpooled.federation.joint.computation.runtime import Alone
+from unpooled.federation.joint.computation.secure import Opened, Secure
+from unpooled.federation.joint.keepers.keeper import KeeperInput, KeeperOutput
 from unpooled.maths.joint.shares import FieldArray, added, split, to_bytes
 
+PATIENT = 120  # seconds: more than any of them takes on a busy machine
 KEYS = tuple(SealKey(bytes([i]) * 32) for i in (1, 2, 3))
 
 
@@ -56,27 +60,94 @@ def keeper_inputs(part: People, patience: float = 20.0) -> list[KeeperInput]:
     ]
 
 
-def start(part: KeeperInput) -> "subprocess.Popen[bytes]":
-    """The process of a keeper."""
+@contextmanager
+def keepers(inputs: Sequence[KeeperInput]) -> Iterator[list["subprocess.Popen[bytes]"]]:
+    """The processes of keepers; whatever happens, they end, and their pipes are closed."""
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        processes += map(_start, inputs)
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            with process:  # closes its pipes and waits for it
+                pass
+
+
+def _start(given: KeeperInput) -> "subprocess.Popen[bytes]":
     process = subprocess.Popen(
-        [sys.executable, "-m", "unpooled.federation.joint.keeper"],
+        [sys.executable, "-m", "unpooled.federation.joint.keepers.keeper"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     assert process.stdin is not None
-    process.stdin.write(msgspec.msgpack.encode(part))
-    process.stdin.close()
+    with suppress(BrokenPipeError):
+        process.stdin.write(msgspec.msgpack.encode(given))
+        process.stdin.close()
+    process.stdin = None  # it has all
     return process
 
 
 def output(process: "subprocess.Popen[bytes]") -> KeeperOutput:
     """What a keeper says in the end."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    text, errors = process.stdout.read(), process.stderr.read().decode()
-    process.wait(60)
-    process.stdout.close()
-    process.stderr.close()
-    assert text, errors
+    text, errors = process.communicate(timeout=PATIENT)
+    assert text, errors.decode()
     return msgspec.msgpack.decode(text, type=KeeperOutput)
+
+
+def outputs(inputs: Sequence[KeeperInput]) -> list[KeeperOutput]:
+    """What all keepers say in the end."""
+    with keepers(inputs) as processes:
+        return [output(process) for process in processes]
+
+
+class Halt:
+    """A way to a keeper that carries so many bytes to it, and then nothing more.
+
+    So a test acts at a definite moment, however fast the machine is.
+    """
+
+    def __init__(self, address: tuple[str, int], after: int) -> None:
+        self.reached = threading.Event()
+        self._to, self._left, self._turn = address, after, threading.Lock()
+        self._open: list[socket.socket] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.address: tuple[str, int] = self._listening.getsockname()
+        self._threads = [threading.Thread(target=self._serve)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        """End all connections."""
+        for one in (self._listening, *self._open):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(PATIENT)
+        for one in (self._listening, *self._open):
+            one.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                called, _ = self._listening.accept()
+                self._open.append(called)
+                try:
+                    calling = socket.create_connection(self._to)
+                except OSError:  # it does not listen yet: the caller tries again
+                    called.close()
+                    continue
+                self._open.append(calling)
+                for way in ((called, calling, True), (calling, called, False)):
+                    self._threads.append(threading.Thread(target=self._carry, args=way))
+                    self._threads[-1].start()
+
+    def _carry(self, source: socket.socket, target: socket.socket, counts: bool) -> None:
+        with suppress(OSError):
+            while some := source.recv(4096):
+                with self._turn:
+                    self._left -= len(some) if counts else 0
+                    if self._left < 0:
+                        self.reached.set()
+                        return
+                target.sendall(some)

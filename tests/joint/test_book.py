@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from tests.joint.hospitals import PROTOCOL, hospitals
 from unpooled import Federation
-from unpooled.analyses.book import Book
+from unpooled.analyses.protocols.book import Book
 from unpooled.apps.cli import app
 from unpooled.center.policy import Policy
 

@@ -11,15 +11,15 @@ from tests.joint.hospitals import PROTOCOL, hospital
 from tests.joint.keepers import numbers_alone
 from tests.joint.pooled import SITE, People
 from unpooled import Federation
-from unpooled.analyses.ask_protocol import ProtocolReplies
+from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.gate import Gate
 from unpooled.center.policy import Policy
 from unpooled.center.questions import ProtocolAnswer, Sizes, SizesQuestion
 from unpooled.center.questions.joint import JointPlan, JointQuestion, JointShares
 from unpooled.errors import JointError, RefusedError
-from unpooled.federation.joint.program import _Program
+from unpooled.federation.joint.computation.program import _Program
+from unpooled.federation.joint.computation.secure import Opened
 from unpooled.federation.joint.record import JointRecord
-from unpooled.federation.joint.secure import Opened
 
 K = 10
 POLICY = Policy(k=K, ad_hoc="free")

@@ -1,10 +1,7 @@
 """The program of the keepers: what comes out equals the rule on pooled rows."""
 
 import asyncio
-import socket
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -13,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.joint.keepers import keeper_inputs, numbers_alone, output, start
+from tests.joint.keepers import (
+    PATIENT,
+    Halt,
+    keeper_inputs,
+    keepers,
+    numbers_alone,
+    output,
+    outputs,
+)
 from tests.joint.pooled import (
     ARM,
     CRP,
@@ -27,14 +32,14 @@ from tests.joint.pooled import (
 )
 from unpooled.center.questions.joint import JointCategory, JointNumber, JointOutcome, JointPlan
 from unpooled.errors import JointError
-from unpooled.federation.joint.channel import SealedChannel
-from unpooled.federation.joint.program import (
+from unpooled.federation.joint.computation.program import (
     JointMoments,
     JointNumbers,
     PartNumbers,
     part_weights,
 )
-from unpooled.federation.joint.secure import Opened
+from unpooled.federation.joint.computation.secure import Opened
+from unpooled.federation.joint.keepers.channel import SealedChannel
 from unpooled.maths.joint.cutting import JointCells
 from unpooled.maths.joint.levels import fine_blocks, with_levels
 from unpooled.maths.joint.moments import Steps, next_step
@@ -90,10 +95,10 @@ def test_three_keepers_in_processes_of_their_own_open_the_same() -> None:
     part = people(np.random.default_rng(5), plan, 4, 12.0)
     opened = Opened()
     alone = numbers_alone(part, opened)
-    outputs = [output(process) for process in [start(each) for each in keeper_inputs(part)]]
+    together = outputs(keeper_inputs(part))
     assert alone == expected(part)
     assert alone is not None
-    for each in outputs:
+    for each in together:
         assert each.problem is None
         assert each.numbers == alone
         assert each.opened == tuple(opened.numbers)
@@ -102,7 +107,7 @@ def test_three_keepers_in_processes_of_their_own_open_the_same() -> None:
 def test_a_keeper_that_does_not_come_is_named_and_nothing_is_opened() -> None:
     plan = JointPlan(k=5, groupings=(), parts=(SITE,))
     inputs = keeper_inputs(people(np.random.default_rng(5), plan, 3, 9.0), patience=3.0)
-    for each in [output(process) for process in [start(one) for one in inputs[:2]]]:
+    for each in outputs(inputs[:2]):
         assert each.numbers is None
         assert each.opened == ()
         assert each.problem == "not reached in 3 s: keeper Oslo"
@@ -112,7 +117,7 @@ def test_counts_that_do_not_add_up_end_the_run() -> None:
     plan = JointPlan(k=5, groupings=(), parts=(SITE,))
     inputs = keeper_inputs(people(np.random.default_rng(5), plan, 3, 9.0))
     wrong = [msgspec.structs.replace(one, shares=_more(one.shares)) for one in inputs]
-    for each in [output(process) for process in [start(one) for one in wrong]]:
+    for each in outputs(wrong):
         assert each.numbers is None
         assert each.problem == "the people of a block do not add up"
 
@@ -121,31 +126,26 @@ def test_a_keeper_that_is_killed_in_the_middle_is_named_and_a_second_run_works()
     plan = JointPlan(k=5, groupings=(ARM,), parts=(CRP, MONTHS))
     part = people(np.random.default_rng(5), plan, 4, 30.0)
     inputs = keeper_inputs(part)
-    processes = [start(one) for one in inputs]
-    _has_spoken(inputs[2].addresses[2])
-    processes[2].kill()
-    for process in processes[:2]:
-        lost = output(process)
-        assert lost.numbers is None
-        assert lost.names == ("Oslo",)
-        assert lost.problem in ("the keeper Oslo is gone", "not reached in 20 s: keeper Oslo")
-    for stream in (processes[2].stdout, processes[2].stderr):
-        assert stream is not None
-        stream.close()
-    processes[2].wait()
-    again = [output(process) for process in [start(one) for one in keeper_inputs(part)]]
+    halt = Halt(inputs[2].addresses[2], after=100_000)  # a third of what it gets
+    around = [
+        replace(one, addresses=(*one.addresses[:2], halt.address)) if place < 2 else one
+        for place, one in enumerate(inputs)
+    ]
+    with keepers(around) as processes:
+        try:
+            assert halt.reached.wait(PATIENT)
+            processes[2].kill()
+        finally:
+            halt.close()
+        for process in processes[:2]:
+            lost = output(process)
+            assert lost.numbers is None
+            assert lost.names == ("Oslo",)
+            assert lost.problem == "the keeper Oslo is gone"
+            assert lost.begun
+    again = outputs(keeper_inputs(part))
     assert {each.problem for each in again} == {None}
     assert again[0].numbers == expected(part)
-
-
-def _has_spoken(address: tuple[str, int], seconds: float = 20.0) -> None:
-    """Wait until somebody listens there: the others call at once."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with suppress(OSError), socket.create_connection(address, timeout=1):
-            time.sleep(1.0)
-            return
-        time.sleep(0.05)
 
 
 def _more(shares: bytes) -> bytes:

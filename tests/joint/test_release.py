@@ -10,7 +10,7 @@ import pytest
 
 from tests.joint.hospitals import PROTOCOL, hospital, hospitals
 from unpooled import Federation
-from unpooled.analyses.ask_protocol import ProtocolReplies
+from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     LatticeTables,

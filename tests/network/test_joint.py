@@ -12,11 +12,11 @@ import pytest
 from tests.joint.hospitals import PROTOCOL, hospital
 from tests.network.networks import Network, eventually, free_port, run
 from unpooled import Federation
-from unpooled.analyses.ask_protocol import ProtocolReplies
+from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.policy import Policy
 from unpooled.center.records.ledger import read as read_ledger
 from unpooled.errors import InputError
-from unpooled.federation.network.kits import read_federation, read_kit
+from unpooled.federation.network.setup.kits import read_federation, read_kit
 
 NAMES = ("Haifa", "Bern", "Porto", "Gent")
 KEEPERS = NAMES[:3]

@@ -27,7 +27,7 @@ from unpooled.center.questions import (
 from unpooled.maths.moments import MeanSD
 from unpooled.maths.precision import round_mean_sd, round_ranks
 from unpooled.maths.ranks.mann_whitney import RankStatistics, rank_statistics
-from unpooled.results.describe import CenterDescription
+from unpooled.results.numbers.describe import CenterDescription
 
 
 def described(values: object) -> CenterDescription:

@@ -4,7 +4,7 @@ from unpooled.analyses.conversation import Conversation
 from unpooled.center.data.variables import Codebook, Variable
 from unpooled.center.questions import Catalogue, CatalogueQuestion
 from unpooled.results.catalogue import CatalogueResult, CatalogueRow, sort_rows
-from unpooled.results.refusals import center_refusals
+from unpooled.results.provenance.refusals import center_refusals
 
 
 def run_catalogue(

@@ -19,8 +19,8 @@ from unpooled.center.questions import (
     encode,
 )
 from unpooled.errors import InputError, MessageError
-from unpooled.results.record import Nearest
-from unpooled.results.releases import Received
+from unpooled.results.provenance.record import Nearest
+from unpooled.results.provenance.releases import Received
 
 T = TypeVar("T", bound=Message)
 

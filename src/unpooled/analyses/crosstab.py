@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unpooled.analyses.compare import Unit
 from unpooled.analyses.conversation import Conversation
+from unpooled.analyses.numbers.compare import Unit
 from unpooled.analyses.request import Request, check_answered, group_label, in_order, refuse
 from unpooled.center.questions import (
     OTHER,
@@ -46,7 +46,7 @@ from unpooled.maths.categories.mantel_haenszel import (
 )
 from unpooled.maths.ranks.mann_whitney import TestResult
 from unpooled.results.crosstab import SMALL_EXPECTED, CenterCounts, CrosstabResult, TwoByTwo
-from unpooled.results.refusals import center_refusals
+from unpooled.results.provenance.refusals import center_refusals
 
 
 @dataclass(frozen=True, slots=True)

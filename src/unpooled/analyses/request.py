@@ -18,7 +18,7 @@ from unpooled.center.questions import (
     SizesQuestion,
 )
 from unpooled.errors import InputError, MissingError, RefusedError, nearest, unknown
-from unpooled.results.refusals import (
+from unpooled.results.provenance.refusals import (
     CenterRefusal,
     center_refusals,
     refusal_sentence,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unpooled.analyses.conversation import Conversation
-from unpooled.analyses.parallel import common_facts, read_table
+from unpooled.analyses.numbers.parallel import common_facts, read_table
 from unpooled.analyses.request import Request, check_answered, group_label, in_order, refuse
 from unpooled.center.data.variables import Variable
 from unpooled.center.questions import (
@@ -48,8 +48,8 @@ from unpooled.maths.survival.pseudo_times import (
     known_until,
     reconstruct,
 )
-from unpooled.results.record import joint_members
-from unpooled.results.refusals import center_refusals
+from unpooled.results.provenance.record import joint_members
+from unpooled.results.provenance.refusals import center_refusals
 from unpooled.results.report.text import people_text
 from unpooled.results.survival import (
     AdjustedRatio,

@@ -11,13 +11,13 @@ import numpy as np
 from unpooled.errors import InputError, MissingError, RefusedError
 from unpooled.maths.categories.standardised import category_differences, mean_differences
 from unpooled.maths.moments import MeanSD, pool
-from unpooled.results.compare import CompareResult
 from unpooled.results.crosstab import SMALL_EXPECTED, CrosstabResult
-from unpooled.results.describe import DescribeResult, GroupDescription
-from unpooled.results.distribution import DistributionResult
-from unpooled.results.quantiles import QuantilesResult
-from unpooled.results.record import Note, Record
-from unpooled.results.refusals import CenterRefusal, refusals_of
+from unpooled.results.numbers.compare import CompareResult
+from unpooled.results.numbers.describe import DescribeResult, GroupDescription
+from unpooled.results.numbers.distribution import DistributionResult
+from unpooled.results.numbers.quantiles import QuantilesResult
+from unpooled.results.provenance.record import Note, Record
+from unpooled.results.provenance.refusals import CenterRefusal, refusals_of
 from unpooled.results.table1 import OVERALL, Layout, LevelCell, Numbers, Table1Result, Table1Row
 
 Quartiles = tuple[float | None, float | None, float | None]
@@ -253,7 +253,7 @@ def _together(records: Sequence[Record]) -> Record:
     """The first record, with everybody's notes and releases."""
     from dataclasses import replace
 
-    from unpooled.results.releases import Releases
+    from unpooled.results.provenance.releases import Releases
 
     notes: dict[Note, None] = {}
     for record in records:

@@ -10,16 +10,17 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
-from unpooled.analyses.ask_protocol import ProtocolReplies, ask_protocol, check_protocol
-from unpooled.analyses.book import Book
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.crosstab import run_crosstab
-from unpooled.analyses.describe import run_describe
-from unpooled.analyses.groups import run_comparison
-from unpooled.analyses.parallel import run_distribution
-from unpooled.analyses.protocol import ProtocolLike, draft_protocol, read_protocol
-from unpooled.analyses.quantiles import run_quantiles
+from unpooled.analyses.numbers.describe import run_describe
+from unpooled.analyses.numbers.groups import run_comparison
+from unpooled.analyses.numbers.parallel import run_distribution
+from unpooled.analyses.numbers.quantiles import run_quantiles
+from unpooled.analyses.numbers.table import run_table
+from unpooled.analyses.protocols.ask_protocol import ProtocolReplies, ask_protocol, check_protocol
+from unpooled.analyses.protocols.book import Book
+from unpooled.analyses.protocols.protocol import ProtocolLike, draft_protocol, read_protocol
 from unpooled.analyses.request import Request, check_codebook_name, stop_at_missing
 from unpooled.analyses.specification import (
     COMPARE,
@@ -32,7 +33,6 @@ from unpooled.analyses.specification import (
     Analysis,
 )
 from unpooled.analyses.survival import OutcomeRequest, run_survival
-from unpooled.analyses.table import run_table
 from unpooled.analyses.table1 import (
     Shown,
     VariableRow,
@@ -52,16 +52,16 @@ from unpooled.federation.local import name_by_file, open_link
 from unpooled.federation.progress import Show
 from unpooled.maths.ranks.mann_whitney import Alternative
 from unpooled.results.catalogue import CatalogueResult
-from unpooled.results.compare import CompareResult
 from unpooled.results.crosstab import CrosstabResult
-from unpooled.results.describe import DescribeResult
-from unpooled.results.many_variables import ManyComparisons, ManyQuantiles, each
+from unpooled.results.numbers.compare import CompareResult
+from unpooled.results.numbers.describe import DescribeResult
+from unpooled.results.numbers.many_variables import ManyComparisons, ManyQuantiles, each
+from unpooled.results.numbers.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
+from unpooled.results.numbers.table import TableResult
 from unpooled.results.protocol_check import ProtocolCheckResult
-from unpooled.results.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
-from unpooled.results.record import Record
-from unpooled.results.releases import Releases
+from unpooled.results.provenance.record import Record
+from unpooled.results.provenance.releases import Releases
 from unpooled.results.survival import SurvivalResult
-from unpooled.results.table import TableResult
 from unpooled.results.table1 import Layout, Table1Result
 
 OnMissing = Literal["stop", "exclude"]
@@ -656,6 +656,11 @@ class Federation:
                 "was changed is a new one. Hint: run it without into"
             )
         centers = self.centers
+        if into is not None and not {*into.asked} & {*centers}:
+            raise InputError(
+                f"into is a book of other centers, {', '.join(into.asked)}; these are "
+                f"{', '.join(centers)}. Hint: run it without into"
+            )
         if into is not None:
             counted = {*into.centers, *into.members}
             centers = tuple(center for center in centers if center not in counted)

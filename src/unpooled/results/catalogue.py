@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unpooled.results.data_frame import data_frame
-from unpooled.results.refusals import CenterRefusal
+from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.parts import Grid, parts_html, parts_text
 
 LACKS = "has no such variable, or does not allow it"

@@ -8,8 +8,8 @@ from unpooled.maths.categories.bounds import CountBounds
 from unpooled.maths.categories.contingency import Chi2Test, ExactTest
 from unpooled.maths.ranks.effect import Heterogeneity, Interval
 from unpooled.maths.ranks.mann_whitney import TestResult
-from unpooled.results.record import Reach, Record
-from unpooled.results.refusals import CenterRefusal
+from unpooled.results.provenance.record import Reach, Record
+from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.page import Figure
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import (
@@ -316,7 +316,7 @@ class CrosstabResult(Result):
 
     def chart(self) -> "altair.TopLevelMixin":
         """A row per level, a bar per group; merged levels from the least to the most."""
-        from unpooled.results.report.charts import level_shares
+        from unpooled.results.charts.charts import level_shares
 
         label = self.record.label(self.variable)
         return level_shares(self.records(), label, self.by, self.levels, self.groups)

@@ -18,7 +18,7 @@ from unpooled.center.questions import (
 from unpooled.center.questions.joint import LEAST_MEMBERS
 from unpooled.errors import MessageError
 from unpooled.results.data_frame import data_frame
-from unpooled.results.refusals import CenterRefusal
+from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html, parts_text
 
 WHY = "fewer than {least} people, or too few beside what was told before"

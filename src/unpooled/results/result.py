@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpooled.results.data_frame import data_frame
-from unpooled.results.record import Record
-from unpooled.results.refusals import CenterRefusal, refusal_remark
+from unpooled.results.provenance.record import Record
+from unpooled.results.provenance.refusals import CenterRefusal, refusal_remark
 from unpooled.results.report.page import Figure, Section, svg
 from unpooled.results.report.parts import Answer, Part, Remarks, Sentences, parts_html, parts_text
-from unpooled.results.reporting import Chapter, write_report
+from unpooled.results.report.reporting import Chapter, write_report
 
 if TYPE_CHECKING:
     import altair

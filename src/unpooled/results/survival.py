@@ -11,8 +11,8 @@ from unpooled.maths.ranks.effect import Heterogeneity, Interval
 from unpooled.maths.survival.follow_up import FollowUp
 from unpooled.maths.survival.kaplan_meier import SurvivalCurve
 from unpooled.maths.survival.log_rank import LogRank
-from unpooled.results.record import Reach, Record
-from unpooled.results.refusals import CenterRefusal
+from unpooled.results.provenance.record import Reach, Record
+from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import count, number, p_text
@@ -279,7 +279,7 @@ class SurvivalResult(Result):
     @property
     def times(self) -> list[float]:
         """The times at which people are counted: those asked for, or round ones."""
-        from unpooled.results.report.survival_chart import round_times
+        from unpooled.results.charts.survival_chart import round_times
 
         asked = [shown.time for shown in self.arms[0].at]
         return asked or round_times(max(arm.curve.end for arm in self.arms)).tolist()
@@ -290,7 +290,7 @@ class SurvivalResult(Result):
 
     def chart(self) -> "altair.TopLevelMixin":
         """The Kaplan-Meier chart: steps, bands, p and hazard ratio, and numbers at risk below."""
-        from unpooled.results.report.survival_chart import kaplan_meier_chart
+        from unpooled.results.charts.survival_chart import kaplan_meier_chart
 
         curves = [(arm.group, arm.followed, arm.curve) for arm in self.arms]
         label = self.record.label(self.time)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from unpooled.errors import InputError
 from unpooled.results.crosstab import count_cell
-from unpooled.results.record import Reach, Record
-from unpooled.results.refusals import CenterRefusal
+from unpooled.results.provenance.record import Reach, Record
+from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import number, p_text
@@ -216,7 +216,7 @@ class Table1Result(Result):
 
     def chart(self) -> "altair.TopLevelMixin":
         """The love plot: each variable's standardised difference."""
-        from unpooled.results.report.charts import love
+        from unpooled.results.charts.charts import love
 
         return love([(row.label, row.smd) for row in self.rows if row.smd is not None])
 

@@ -13,7 +13,7 @@ from unpooled.apps.cli.progress import centers_bar
 from unpooled.errors import InputError
 
 if TYPE_CHECKING:
-    from unpooled.analyses.book import Book
+    from unpooled.analyses.protocols.book import Book
     from unpooled.federation import Federation
     from unpooled.federation.progress import Show
     from unpooled.results.result import Result
@@ -57,7 +57,7 @@ def _open_book(typed: Mapping[str, Any]) -> "Book":
     """The book of a file; centers are not asked beside it."""
     if typed["centers"] is not None or typed["federation"] is not None:
         raise InputError("book: give either --book, or centers that are asked, not both")
-    from unpooled.analyses.book import Book
+    from unpooled.analyses.protocols.book import Book
 
     return Book.open(typed["book"])
 
@@ -165,7 +165,7 @@ def _named(centers: Sequence[str]) -> dict[str, str]:
 def finish(result: "Result", fed: "Federation | Book", typed: Mapping[str, Any]) -> None:
     """Write the files that were asked for, and print."""
     if typed["chart"] is not None:
-        from unpooled.results.report.charts import save
+        from unpooled.results.charts.charts import save
 
         save(result.chart(), typed["chart"])
     if typed["report"] is not None:

@@ -35,7 +35,7 @@ def ledger_show(
 def _print_entries(file: Path, as_json: bool) -> None:
     from unpooled.center.records.ledger import read
     from unpooled.center.rule.memory import memory_path, read_refusals
-    from unpooled.results.releases import ledger_text
+    from unpooled.results.provenance.releases import ledger_text
 
     header, entries = read(file)
     against = read_refusals(memory_path(file))

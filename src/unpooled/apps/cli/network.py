@@ -53,7 +53,7 @@ FederationToml = Annotated[
 @center_app.command("check")
 def center_check(kit: KitFolder, config: CenterToml = None) -> None:
     """Say what is wrong before the center goes live: certificate, address, data, policy."""
-    from unpooled.federation.network.check import check_center
+    from unpooled.federation.network.setup.check import check_center
 
     findings = check_center(kit, config)
     for finding in findings:
@@ -74,7 +74,7 @@ def center_freeze(
     from datetime import date
 
     from unpooled.center.freeze import freeze_rows, use_freeze
-    from unpooled.federation.network.kits import read_kit
+    from unpooled.federation.network.setup.kits import read_kit
 
     read_kit(kit, "center")
     path = kit / "center.toml" if config is None else config
@@ -138,7 +138,7 @@ def center_desk(
 def center_pending(kit: KitFolder, config: CenterToml = None) -> None:
     """Show what waits for the steward: each question, and the exact payload that would leave."""
     from unpooled.center.approval.steward import pending
-    from unpooled.results.steward_text import held_text
+    from unpooled.results.provenance.steward_text import held_text
 
     folder, reviewers = _reviewed(kit, config)
     held = pending(folder, reviewers)
@@ -153,7 +153,7 @@ def center_approve(
     """Let a payload leave that you have seen, and show it."""
     from unpooled.center.approval.steward import pending
     from unpooled.errors import InputError
-    from unpooled.results.steward_text import choice_text
+    from unpooled.results.provenance.steward_text import choice_text
 
     held = pending(*_reviewed(kit, config))
     if held and not payload:
@@ -179,7 +179,7 @@ def center_refuse(
 def center_decided(kit: KitFolder, config: CenterToml = None) -> None:
     """Show the decisions in force: what may leave again, and what is refused at once."""
     from unpooled.center.approval.steward import decided
-    from unpooled.results.steward_text import decided_text
+    from unpooled.results.provenance.steward_text import decided_text
 
     folder, reviewers = _reviewed(kit, config)
     texts = (decided_text(folder, *decision, reviewers) for decision in decided(folder, reviewers))
@@ -195,7 +195,7 @@ def center_withdraw(
 ) -> None:
     """Take an approval or a refusal back: the next such question is held again."""
     from unpooled.center.approval.steward import withdraw
-    from unpooled.results.steward_text import choice_text, withdrawn_text
+    from unpooled.results.provenance.steward_text import choice_text, withdrawn_text
 
     folder, reviewers = _reviewed(kit, config)
     by = _unlocked(kit, config, reviewer, reviewers)
@@ -214,7 +214,7 @@ def center_reviewer(
     from unpooled.center.approval.reviewers import check_reviewer_name, make_reviewer, with_reviewer
     from unpooled.center.config import read_center, reviewers_folder
     from unpooled.errors import InputError
-    from unpooled.federation.network.kits import read_kit
+    from unpooled.federation.network.setup.kits import read_kit
 
     read_kit(kit, "center")
     path = kit / "center.toml" if config is None else config
@@ -242,7 +242,7 @@ def _decide(
     reason: str | None = None,
 ) -> None:
     from unpooled.center.approval.steward import decide, find
-    from unpooled.results.steward_text import decision_text, held_text
+    from unpooled.results.provenance.steward_text import decision_text, held_text
 
     folder, reviewers = _reviewed(kit, config)
     held = find(folder, payload, reviewers)
@@ -274,7 +274,7 @@ def _reviewed(kit: Path, config: Path | None) -> "tuple[Path, Reviewers]":
     """Where what waits is kept, and who decides about it."""
     from unpooled.center.config import pending_folder, read_center, who_reviews
     from unpooled.errors import InputError
-    from unpooled.federation.network.kits import read_kit
+    from unpooled.federation.network.setup.kits import read_kit
 
     read_kit(kit, "center")
     path = kit / "center.toml" if config is None else config
@@ -294,7 +294,7 @@ def federation_init(
     ] = None,
 ) -> None:
     """Make a kit for the coordinator, each center and each analyst that has none yet."""
-    from unpooled.federation.network.provision import make_kits
+    from unpooled.federation.network.setup.provision import make_kits
 
     made = make_kits(federation, out)
     for kit in made:

@@ -23,11 +23,11 @@ def show(
 ) -> None:
     """Say what a protocol asks, or what a book holds; a damaged book is an error."""
     if file.suffix.lower() == ".toml":
-        from unpooled.analyses.protocol import protocol_text, read_protocol
+        from unpooled.analyses.protocols.protocol import protocol_text, read_protocol
 
         print(protocol_text(read_protocol(file)))
         return
-    from unpooled.analyses.book import Book
+    from unpooled.analyses.protocols.book import Book
 
     print(Book.open(file))
 
@@ -67,7 +67,7 @@ def _asks_centers(*parameters: Parameter) -> Callable[[Callable[..., None]], Cal
 )
 def check(**typed: Any) -> None:
     """Say what the centers would tell, what they merge and what is lost; no count is told."""
-    from unpooled.analyses.protocol import read_protocol
+    from unpooled.analyses.protocols.protocol import read_protocol
     from unpooled.apps.cli.analyses import open_federation
 
     plan = read_protocol(typed["file"])
@@ -95,8 +95,8 @@ def check(**typed: Any) -> None:
 )
 def run(**typed: Any) -> None:
     """Ask all centers a protocol, once, and write the book."""
-    from unpooled.analyses.book import Book
-    from unpooled.analyses.protocol import read_protocol
+    from unpooled.analyses.protocols.book import Book
+    from unpooled.analyses.protocols.protocol import read_protocol
     from unpooled.apps.cli.analyses import open_federation
 
     plan = read_protocol(typed["file"])
@@ -125,7 +125,7 @@ def run(**typed: Any) -> None:
 )
 def new(**typed: Any) -> None:
     """Write a first draft: each variable with its kind, its levels, and what was noticed."""
-    from unpooled.analyses.protocol import read_protocol
+    from unpooled.analyses.protocols.protocol import read_protocol
     from unpooled.apps.cli.analyses import open_federation
 
     out: Path = typed["out"]

@@ -10,6 +10,8 @@ from typing import BinaryIO
 
 from unpooled.errors import LedgerError
 
+_PIECE = 2**20  # bytes that are read at once
+
 
 @contextmanager
 def file_errors(problem: str) -> Iterator[None]:
@@ -65,8 +67,19 @@ class LineFile:
         self._end = os.fstat(descriptor).st_size
 
     def __iter__(self) -> Iterator[bytes]:
-        with open_lines(self.path) as lines:
-            yield from lines
+        """The lines; the file is open only while a piece is read, whoever stops in between."""
+        place, rest = 0, b""
+        while piece := self._piece(place):
+            place += len(piece)
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from (line + b"\n" for line in lines)
+        if rest:
+            yield rest
+
+    def _piece(self, place: int) -> bytes:
+        with open_lines(self.path) as file:
+            file.seek(place)
+            return file.read(_PIECE)
 
     def append(self, line: bytes, size: int) -> None:
         """Put a line on disk after the first `size` bytes, or raise and leave those as they are."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol as Interface
 
-from unpooled.analyses.ask_protocol import ProtocolReplies
 from unpooled.analyses.conversation import Conversation
+from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.data.variables import Codebook
 from unpooled.center.questions import (
     Answer,
@@ -23,8 +23,8 @@ from unpooled.center.questions import (
 from unpooled.center.questions.joint import LEAST_MEMBERS
 from unpooled.errors import JointError
 from unpooled.federation.joint.plan import Public, joint_plan
-from unpooled.results.record import joint_name
-from unpooled.results.releases import Received
+from unpooled.results.provenance.record import joint_name
+from unpooled.results.provenance.releases import Received
 
 
 class Keepers(Interface):

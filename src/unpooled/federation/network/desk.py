@@ -27,7 +27,7 @@ from unpooled.center import Center
 from unpooled.center.approval.steward import Steward
 from unpooled.center.config import TICK
 from unpooled.errors import HeldError
-from unpooled.federation.joint.keeping import KEEP, Keeping
+from unpooled.federation.joint.keepers.keeping import KEEP, Keeping
 
 DESK = "UNPOOLED_DESK"  # the environment variable with the socket's address
 

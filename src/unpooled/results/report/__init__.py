@@ -1,1 +1,1 @@
-"""How results look: text for terminals, HTML for notebooks and reports, charts by Altair."""
+"""How results are shown: text for terminals, HTML for notebooks, reports as HTML and Word."""

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from unpooled import __version__
-from unpooled.analyses.protocol import read_protocol
+from unpooled.analyses.protocols.protocol import read_protocol
 from unpooled.analyses.specification import Analysis, Argument
 from unpooled.apps.workbench.foundation.page import session
 from unpooled.apps.workbench.researcher.book_pages import book_analyses

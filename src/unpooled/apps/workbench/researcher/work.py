@@ -10,25 +10,25 @@ from typing import Any
 
 from markupsafe import Markup
 
-from unpooled.analyses.book import Book
+from unpooled.analyses.protocols.book import Book
 from unpooled.analyses.specification import ANALYSES, Analysis
-from unpooled.apps.workbench.researcher.code import Opening
-from unpooled.apps.workbench.researcher.draft import Draft
-from unpooled.apps.workbench.researcher.drawing import draw
+from unpooled.apps.workbench.researcher.cards.code import Opening
+from unpooled.apps.workbench.researcher.cards.drawing import draw
+from unpooled.apps.workbench.researcher.cards.sketch import Sketch, sketch
 from unpooled.apps.workbench.researcher.forms import Typed
 from unpooled.apps.workbench.researcher.planning import Planned
-from unpooled.apps.workbench.researcher.sketch import Sketch, sketch
-from unpooled.apps.workbench.researcher.study import Study
+from unpooled.apps.workbench.researcher.studies.draft import Draft
+from unpooled.apps.workbench.researcher.studies.study import Study
 from unpooled.center.data.variables import Codebook
 from unpooled.center.questions import MISSING, Protocol
 from unpooled.errors import InputError, UnpooledError
 from unpooled.federation import Federation
-from unpooled.results.card import Card, card_of
 from unpooled.results.catalogue import CatalogueResult
+from unpooled.results.numbers.table import TableResult
 from unpooled.results.protocol_check import ProtocolCheckResult
-from unpooled.results.releases import Releases
+from unpooled.results.provenance.releases import Releases
+from unpooled.results.report.card import Card, card_of
 from unpooled.results.result import Result
-from unpooled.results.table import TableResult
 
 MOST_KEPT = 60  # answers of a book that are kept
 _PATIENCE = 5.0  # seconds that a page waits for the first word about variables

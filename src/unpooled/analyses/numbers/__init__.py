@@ -1,0 +1,1 @@
+"""Analyses of a variable that is a number."""

@@ -1,0 +1,1 @@
+"""Asked once: a protocol, and the book from which every analysis is computed."""

@@ -1,0 +1,444 @@
+"""What the keepers compute, from shares of counts: all that a joint center says.
+
+First who belongs together in blocks; then of each variable tables, means and SDs, levels, statuses.
+Nothing is opened but what is released, or what somebody who has the release can compute (the steps
+of a search for a rounded number). The same program runs with one party and with three.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from unpooled.center.questions.joint import (
+    JointCategory,
+    JointNumber,
+    JointOutcome,
+    JointPlan,
+    JointScale,
+)
+from unpooled.center.questions.message import Message
+from unpooled.federation.joint.computation.secure import InconsistentError, Secure
+from unpooled.federation.joint.computation.tables import Counted, cut_tables, first_reaching
+from unpooled.maths.arrays import IntArray
+from unpooled.maths.joint.cutting import JointCells
+from unpooled.maths.joint.levels import (
+    Joined,
+    cells_of_alone,
+    cells_of_cuts,
+    fine_blocks,
+    parted,
+    with_levels,
+)
+from unpooled.maths.joint.moments import Steps, Weights, next_step
+from unpooled.maths.joint.shares import PRIME, FieldArray
+from unpooled.maths.moments import SD_NEEDS
+
+T = TypeVar("T")
+Below = Literal["events", "censored", "both"]
+
+_BELOW: dict[tuple[int, ...], Below | None] = {
+    (1, 1): None,
+    (0, 1): "events",
+    (1, 0): "censored",
+    (0, 0): "both",
+}
+
+
+class JointMoments(Message, frozen=True):
+    """A rounded mean and SD."""
+
+    mean: float
+    sd: float
+
+
+class LevelCells(Message, frozen=True):
+    """The levels of a block that are told together, and the people of each cell."""
+
+    cells: tuple[Joined, ...]
+    counts: tuple[int, ...]
+
+
+class PartNumbers(Message, frozen=True):
+    """What was opened of a variable or an outcome, block by block; None: too few have a value.
+
+    Of an outcome `tables` are those of events, then those of the others. Where one of the two has
+    fewer than K people, `below` says which, and `either` has the table of all.
+    """
+
+    missing: tuple[int, ...]  # 0 where fewer than K people lack a value
+    tables: tuple[JointCells | None, ...] = ()
+    either: tuple[JointCells | None, ...] = ()
+    below: tuple[Below | None, ...] = ()
+    moments: tuple[JointMoments | None, ...] = ()
+    levels: tuple[LevelCells | None, ...] = ()
+
+
+class JointNumbers(Message, frozen=True):
+    """All that was opened: the combinations of levels of each block, its people, the parts."""
+
+    blocks: tuple[tuple[int, ...], ...]
+    people: tuple[int, ...]
+    parts: tuple[PartNumbers, ...]
+
+
+async def joint_numbers(secure: Secure, plan: JointPlan, shares: FieldArray) -> JointNumbers | None:
+    """The program; None where there are fewer than 2K people in all."""
+    if len(shares) != plan.length:
+        raise InconsistentError(f"there must be {plan.length} shares, got {len(shares)}")
+    program = _Program(secure, plan)
+    sizes, rest = shares[: plan.blocks], shares[plan.blocks : plan.counted]
+    draws = shares[plan.counted :]
+    if not await program.part_people(sizes):
+        return None
+    parts = []
+    for part, size in plan.sections():
+        section, rest = rest[:size], rest[size:]
+        if part.is_cut:
+            section, draws = np.concatenate((section, draws[:size])), draws[size:]
+        match part:
+            case JointNumber():
+                parts.append(await program.number(part, section))
+            case JointOutcome():
+                parts.append(await program.outcome(part, section))
+            case JointCategory():
+                parts.append(await program.category(part, section))
+    blocks = tuple(tuple(rows.tolist()) for rows in program.rows)
+    return JointNumbers(blocks=blocks, people=tuple(program.people), parts=tuple(parts))
+
+
+@dataclass(slots=True)
+class _Present:
+    """Those who count in a part: in the blocks that are kept, others have too few."""
+
+    kept: list[int]
+    counts: FieldArray  # shares, by block that is kept, table and point
+    missing: IntArray  # of each block
+    people: IntArray
+
+    @property
+    def missing_in_blocks(self) -> tuple[int, ...]:
+        """How many lack a value in each block, 0 where they are fewer than K."""
+        return tuple(self.missing.tolist())
+
+
+class _Program:
+    """The steps, one after the other."""
+
+    def __init__(self, secure: Secure, plan: JointPlan) -> None:
+        self._secure, self._plan = secure, plan
+        self.rows: list[IntArray] = []
+        self.people: list[int] = []
+
+    @property
+    def _most(self) -> int:
+        return sum(self.people)
+
+    # --- blocks -----------------------------------------------------------------------------
+
+    async def part_people(self, sizes: FieldArray) -> bool:
+        """Part the people into blocks of 2K or more; False where all are fewer."""
+        secure, plan = self._secure, self._plan
+        least = 2 * plan.k
+        total = secure.shared(np.array([sizes.sum() % PRIME], dtype=object))
+        if not (await secure.open(secure.at_least(total, secure.public([least]))))[0]:
+            return False
+        fine = fine_blocks([len(names) for names in plan.names])
+        used = [len(names) for names in plan.names]
+        extra = [at for at, other in enumerate(plan.others) if other]
+        if extra:
+            sums = [sizes[fine[:, at] == used[at] - 1].sum() % PRIME for at in extra]
+            for at, some in zip(extra, await self._has_some(sums), strict=True):
+                used[at] -= 1 - int(some)
+        self.rows = [with_levels(fine, used)]
+        for at, grouping in enumerate(plan.groupings):
+            counts = np.array(
+                [
+                    [
+                        sizes[rows[fine[rows, at] == level]].sum() % PRIME
+                        for level in range(used[at])
+                    ]
+                    for rows in self.rows
+                ],
+                dtype=object,
+            )
+            cells = await self._join(counts, least, ordered=grouping.rises)
+            self.rows = list(parted(self.rows, cells, fine[:, at]))
+        people = np.array([sizes[rows].sum() % PRIME for rows in self.rows], dtype=object)
+        self.people = (await secure.open(secure.shared(people))).tolist()
+        return True
+
+    async def _has_some(self, sums: Sequence[int]) -> list[int]:
+        """Whether anybody has a level: that nobody does tells of everybody."""
+        secret = self._secure.shared(np.array(sums, dtype=object))
+        bits = self._secure.at_least(secret, self._secure.public([1] * len(sums)))
+        opened = await self._secure.open(bits)
+        return [int(bit) for bit in opened]
+
+    async def _join(self, shares: FieldArray, least: int, *, ordered: bool) -> list[list[Joined]]:
+        """The rule of `maths.joint.levels`, for a block a row; only the cells are opened."""
+        counts = self._secure.shared(shares)
+        if shares.shape[1] == 1:
+            return [[(0,)]] * len(shares)
+        if ordered:
+            cuts = await self._cuts(counts, least)
+            return [cells_of_cuts(row) for row in cuts.tolist()]
+        alone = await self._alone(counts, least)
+        return [cells_of_alone(row) for row in alone.tolist()]
+
+    async def _cuts(self, counts: Any, least: int) -> IntArray:
+        secure, (rows, levels) = self._secure, counts.shape
+        below = secure.sums_from_left(counts)
+        last, every = np.full(rows, -1), np.arange(rows)
+        start = secure.joined([secure.public(np.zeros((rows, 1), dtype=np.int64)), below], axis=1)
+        wanted = secure.public(np.full(2 * rows, least))
+        cuts = np.zeros((rows, levels - 1), dtype=np.int64)
+        for level in range(levels - 1):
+            since = below[:, level] - start[every, last + 1]
+            rest = below[:, levels - 1] - below[:, level]
+            enough = secure.at_least(secure.joined([since, rest]), wanted)
+            cuts[:, level] = await secure.open(enough[:rows] * enough[rows:])
+            last = np.where(cuts[:, level] > 0, level, last)
+        return cuts
+
+    async def _alone(self, counts: Any, least: int) -> IntArray:
+        secure, (rows, levels) = self._secure, counts.shape
+        wanted = secure.public(np.full(rows * levels, least))
+        alone = secure.at_least(counts.reshape(-1), wanted).reshape(rows, levels)
+        few = secure.row_products(1 - alone, counts)
+        single = secure.row_sums(alone, np.ones(levels, dtype=np.int64))
+        short = secure.less(few, secure.public(np.full(rows, least)))
+        some_few = secure.less(single, secure.public(np.full(rows, levels)), levels)
+        takes = short * some_few  # the last of the others takes the few
+        none_behind, kept = secure.public([1] * rows), []
+        for level in reversed(range(levels)):
+            here = alone[:, level]
+            last = here * none_behind
+            none_behind = none_behind - last
+            kept.append(here - last * takes)
+        opened = await secure.open(secure.joined(kept))
+        return np.asarray(opened.reshape(levels, rows)[::-1].T)
+
+    # --- those who have a value -------------------------------------------------------------
+
+    async def _present(self, counts: FieldArray, lacking: FieldArray, least: int) -> _Present:
+        """Leave out those who lack a value where K do; fewer count as they were drawn.
+
+        Both are shares by fine block, table and point. Only which of the three it is is opened: few
+        lack a value; K do, and the others are enough; or these are not: nothing is said of them.
+        """
+        secure, k, n = self._secure, self._plan.k, len(self.people)
+        present, absent = self._by_block(counts), self._by_block(lacking)
+        sums = [each.reshape(n, -1).sum(axis=1) % PRIME for each in (present, absent)]
+        people, missing = secure.public(self.people), secure.shared(sums[1])
+        await secure.check_zero(secure.shared(sums[0]) - people, "the people of a block")
+        both = secure.joined([missing, people - missing])
+        wanted = secure.public([k] * n + [least] * n)
+        bits = secure.at_least(both, wanted, self._most)
+        many = bits[:n]
+        opened = await secure.open(secure.joined([many, many * bits[n:]]))
+        without, enough = opened[:n], opened[n:]
+        number = np.zeros(n, dtype=np.int64)
+        left_out = np.flatnonzero(enough)
+        if len(left_out):
+            number[left_out] = await secure.open(missing[left_out])
+        kept = np.flatnonzero(without == enough)
+        counts = (present - enough[:, None, None] * absent)[kept] % PRIME
+        return _Present(kept.tolist(), counts, number, np.array(self.people) - number)
+
+    def _by_block(self, shares: FieldArray) -> FieldArray:
+        return np.array([shares[rows].sum(axis=0) % PRIME for rows in self.rows], dtype=object)
+
+    def _first_of_block(self, shares: FieldArray, kept: Sequence[int]) -> FieldArray:
+        """Draws and coins: those of the first fine block of each."""
+        return np.array([shares[self.rows[block][0]] for block in kept], dtype=object)
+
+    def _each(self, kept: Sequence[int], some: Sequence[T]) -> tuple[T | None, ...]:
+        """A value for each block, None where it has none."""
+        by_block = dict(zip(kept, some, strict=True))
+        return tuple(by_block.get(block) for block in range(len(self.people)))
+
+    # --- levels -----------------------------------------------------------------------------
+
+    async def category(self, part: JointCategory, section: FieldArray) -> PartNumbers:
+        """The levels of each block, those of fewer than K people merged."""
+        k, shape = self._plan.k, (2, self._plan.blocks, 1, part.width)
+        counts, lacking = section.reshape(shape)
+        present = await self._present(counts, lacking, k)
+        levels: list[LevelCells] = []
+        if present.kept:
+            shares = present.counts[:, 0]
+            if part.has_others and not (await self._has_some([shares[:, -1].sum() % PRIME]))[0]:
+                shares = shares[:, :-1]
+            joined = await self._join(shares, k, ordered=part.ordered)
+            sums = [
+                row[list(cell)].sum()
+                for row, cells in zip(shares, joined, strict=True)
+                for cell in cells
+            ]
+            secret = self._secure.shared(np.array(sums, dtype=object) % PRIME)
+            people = iter((await self._secure.open(secret)).tolist())
+            for cells in joined:
+                counted = tuple(next(people) for _ in cells)
+                levels.append(LevelCells(cells=tuple(cells), counts=counted))
+        return PartNumbers(
+            missing=present.missing_in_blocks, levels=self._each(present.kept, levels)
+        )
+
+    # --- tables -----------------------------------------------------------------------------
+
+    async def number(self, part: JointNumber, section: FieldArray) -> PartNumbers:
+        """A table of each block; and mean and SD where no person and no value stand out."""
+        k, shape = self._plan.k, (4, self._plan.blocks, 1, part.width)
+        counts, lacking, draws, coins = section.reshape(shape)
+        present = await self._present(counts, lacking, 2 * k)
+        if not present.kept:
+            none = self._each([], [])
+            return PartNumbers(missing=present.missing_in_blocks, tables=none, moments=none)
+        secret = self._secure.shared(present.counts[:, 0])
+        people = present.people[present.kept]
+        table = Counted(
+            secret,
+            self._secure.public(people),
+            self._secure.shared(self._first_of_block(draws[:, 0], present.kept)),
+            self._secure.shared(self._first_of_block(coins[:, 0], present.kept)),
+        )
+        cells = await cut_tables(self._secure, table, k, [2 * k] * len(people), self._most)
+        weights = part_weights(part)
+        moments = await self._moments(secret, people.tolist(), weights)
+        return PartNumbers(
+            missing=present.missing_in_blocks,
+            tables=self._each(present.kept, cells),
+            moments=self._each(present.kept, moments),
+        )
+
+    async def outcome(self, part: JointOutcome, section: FieldArray) -> PartNumbers:
+        """Tables of events and of those without; of either where one of the two has too few."""
+        k, shape, secure = self._plan.k, (4, self._plan.blocks, 2, part.width), self._secure
+        counts, lacking, draws, coins = section.reshape(shape)
+        present = await self._present(counts, lacking, k)
+        if not present.kept:
+            none = self._each([], [])
+            missing = present.missing_in_blocks
+            return PartNumbers(missing=missing, tables=(*none, *none), either=none, below=none)
+        by_status, some = present.counts, len(present.kept)
+        sums = np.concatenate((by_status[:, 0].sum(axis=1), by_status[:, 1].sum(axis=1))) % PRIME
+        wanted = secure.public([k] * len(sums))
+        enough = await secure.open(secure.at_least(secure.shared(sums), wanted, self._most))
+        both = enough[:some] & enough[some:]
+        draws, coins = (self._first_of_block(each, present.kept) for each in (draws, coins))
+
+        async def cut(which: IntArray, counts: FieldArray, tables: IntArray) -> Any:
+            """Tables of some blocks, one after the other."""
+            shares = [np.concatenate([each[which, t] for t in tables]) for each in (draws, coins)]
+            people = secure.shared(counts.sum(axis=1) % PRIME)
+            secrets = map(secure.shared, shares)
+            counted = Counted(secure.shared(counts), people, *secrets)
+            cells = await cut_tables(secure, counted, k, [k] * len(counts), self._most)
+            return iter(cells)
+
+        events, others, either = ([None] * some for _ in range(3))
+        apart, alike = np.flatnonzero(both), np.flatnonzero(1 - both)
+        if len(apart):
+            stacked = np.concatenate([by_status[apart, t] for t in (0, 1)])
+            cells = await cut(apart, stacked, np.arange(2))
+            for table in (events, others):
+                for block in apart:
+                    table[block] = next(cells)
+        if len(alike):
+            cells = await cut(alike, by_status[alike].sum(axis=1) % PRIME, np.arange(1))
+            for block in alike:
+                either[block] = next(cells)
+        below = [_BELOW[bits] for bits in zip(*(enough.reshape(2, some).tolist()), strict=True)]
+        kept = present.kept
+        return PartNumbers(
+            missing=present.missing_in_blocks,
+            tables=(*self._each(kept, events), *self._each(kept, others)),
+            either=self._each(kept, either),
+            below=self._each(kept, below),
+        )
+
+    # --- means and SDs ----------------------------------------------------------------------
+
+    async def _moments(
+        self, counts: Any, people: list[int], weights: Weights
+    ) -> list[JointMoments | None]:
+        """The rule of `maths.joint.moments`, for a table a row."""
+        secure, rows = self._secure, len(people)
+        most, farthest = max(people), weights.most
+        total = secure.row_sums(counts, weights.of)
+        squares = secure.row_sums(counts, weights.of.astype(object) ** 2)
+        n = secure.public(people)
+        spread = squares * n - total * total
+        tells = await self._may_tell(counts, n, total, spread, weights, (most, farthest))
+        moments: list[JointMoments | None] = [None] * rows
+        some = np.flatnonzero(tells).tolist()
+        if not some:
+            return moments
+        limit = (most * farthest) ** 2
+        sds = [weights.sd(people[row]) for row in some]
+        spreads = await self._rounded(spread[some], sds, [(1, limit)] * len(some), limit)
+        means = [weights.mean(people[row], sd) for row, sd in zip(some, spreads, strict=True)]
+        limits = [(0, people[row] * farthest) for row in some]
+        totals = await self._rounded(total[some], means, limits, most * farthest)
+        for row, mean, sd in zip(some, totals, spreads, strict=True):
+            moments[row] = JointMoments(mean=mean, sd=sd)
+        return moments
+
+    async def _may_tell(
+        self,
+        counts: Any,
+        n: Any,
+        total: Any,
+        spread: Any,
+        weights: Weights,
+        limits: tuple[int, int],
+    ) -> IntArray:
+        """Where people are at enough points, and no one of them is so far out; one bit a row."""
+        secure, (rows, width), (most, farthest) = self._secure, counts.shape, limits
+        flat = counts.reshape(-1)
+        there = secure.at_least(flat, secure.public([1] * (rows * width)), most)
+        points = secure.row_sums(there.reshape(rows, width), np.ones(width, dtype=np.int64))
+        enough = secure.at_least(points, secure.public(np.full(rows, SD_NEEDS)), width)
+        below = secure.sums_from_left(counts)
+        full = 2 ** (width - 1).bit_length()
+        rising = below[:, np.minimum(np.arange(full), width - 1)]
+        twice = secure.joined([rising, rising])
+        wanted = secure.joined([secure.public([1] * rows), n])
+        ends = first_reaching(secure, twice, wanted, most)
+        padded = np.append(weights.of, np.full(full - width, farthest))
+        far = secure.row_sums(ends, padded) * secure.joined([n, n])
+        off = far - secure.joined([total, total])
+        squares, most_squares = off * off * 2, n * spread
+        limit = 2 * most * (most * farthest) ** 2
+        even = secure.at_least(secure.joined([most_squares, most_squares]), squares, limit)
+        return await secure.open(enough * even[:rows] * even[rows:])
+
+    async def _rounded(
+        self,
+        secret: Any,
+        steps: Sequence[Steps],
+        limits: Sequence[tuple[int, int]],
+        most: int,
+    ) -> list[float]:
+        """Secret numbers, rounded: a search whose steps follow from where it ends."""
+        within = [list(pair) for pair in limits]
+        while True:
+            open_rows = [
+                row
+                for row, (low, high) in enumerate(within)
+                if low < high and steps[row](low) != steps[row](high)
+            ]
+            if not open_rows:
+                return [steps[row](low) for row, (low, _) in enumerate(within)]
+            asked = [next_step(steps[row], *within[row]) for row in open_rows]
+            reached = self._secure.at_least(secret[open_rows], self._secure.public(asked), most)
+            bits = await self._secure.open(reached)
+            for row, at, bit in zip(open_rows, asked, bits.tolist(), strict=True):
+                within[row] = [at, within[row][1]] if bit else [within[row][0], at - 1]
+
+
+def part_weights(part: JointScale) -> Weights:
+    """What the points of a number stand for; outer ones are closed by the window."""
+    return Weights.between(part.edges, part.lattice.step, part.low, part.high)

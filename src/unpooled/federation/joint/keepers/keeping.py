@@ -1,0 +1,165 @@
+"""A keeper's side: opens the shares that are sealed to it, and computes with the other two.
+
+The computation runs in a process of its own. What it opens leaves through the center's gate.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Protocol as Interface
+
+import msgspec
+
+from unpooled.center.gate import Release
+from unpooled.center.questions import Answer, JointQuestion, Reason, Refusal, encode
+from unpooled.center.questions.joint import LEAST_MEMBERS, KeepQuestion
+from unpooled.center.records.ledger import Ledger
+from unpooled.center.records.sealing import SealKey
+from unpooled.errors import JointError, MessageError
+from unpooled.federation.joint.answer import joint_answer
+from unpooled.federation.joint.keepers.keeper import KeeperInput, KeeperOutput
+from unpooled.federation.joint.record import JointRecord
+from unpooled.federation.joint.shares import opened_shares
+from unpooled.maths.joint.shares import added, to_bytes
+
+KEEP = b'{"ask":"keep"'  # so a question to keepers begins
+_STARTING = 30.0  # seconds that a process may take beside the computation
+
+
+class Place(Interface):
+    """A keeper as the kits know it."""
+
+    @property
+    def name(self) -> str:
+        """The center's name."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """Where the other two reach it."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """At which port."""
+        ...
+
+    @property
+    def public(self) -> str:
+        """The key that shares are sealed to."""
+        ...
+
+
+class Gated(Interface):
+    """The center that lets out what was opened."""
+
+    def release_opened(self, question: JointQuestion, answer: Answer, record: Ledger) -> Release:
+        """Let it out, once noted."""
+        ...
+
+
+class Keeping:
+    """One of three keepers, beside its center."""
+
+    def __init__(
+        self,
+        name: str,
+        private: bytes,
+        places: Sequence[Place],
+        center: Gated,
+        record: JointRecord,
+        *,
+        patience: float = 20.0,
+        longest: float = 300.0,
+    ) -> None:
+        self.record = record
+        self._name, self._private, self._key = name, private, SealKey(private)
+        self._places = tuple(places)
+        self._place = [place.name for place in places].index(name)
+        self._center = center
+        self._patience, self._longest = patience, longest
+        self._last: tuple[bytes, Release] | None = None  # a question that was repeated on the way
+
+    def answer(self, payload: bytes) -> Release:
+        """Compute, and let out what was opened, or why nothing was."""
+        digest = sha256(payload).digest()
+        if self._last is not None and self._last[0] == digest:
+            return self._last[1]
+        try:
+            asked = msgspec.json.decode(payload, type=KeepQuestion)
+        except msgspec.MsgspecError as error:
+            raise MessageError(f"these bytes are no question to keepers: {error}") from error
+        answer = self._answered(asked)
+        release = self._center.release_opened(asked.question, answer, self.record.ledger)
+        self._last = digest, release
+        return release
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        self.record.close()
+
+    def _answered(self, asked: KeepQuestion) -> Answer:
+        question = asked.question
+        publics = {place.name: place.public for place in self._places}
+        if {keeper.name: keeper.public for keeper in question.keepers} != publics:
+            return _none(question, Reason.OTHER_KEEPERS)
+        if len(set(question.members)) < max(LEAST_MEMBERS, len(question.members)):
+            return _none(question, Reason.FEW_MEMBERS, limit=LEAST_MEMBERS)
+        try:
+            self.record.earlier(question)
+        except JointError:
+            return _none(question, Reason.OTHER_JOINT)
+        vectors = []
+        for member, shares in zip(question.members, asked.shares, strict=True):
+            try:
+                vectors.append(
+                    opened_shares(self._key, self._name, question, member, shares, self._place)
+                )
+            except JointError:
+                return _none(question, Reason.WRONG_SHARES, member)
+        output = self._compute(asked, to_bytes(added(vectors)))
+        if output.problem is not None:
+            name = output.names[0] if output.names else None
+            reason = Reason.KEEPER_LOST if name is not None else Reason.UNEVEN_SHARES
+            if output.begun:
+                reason = Reason.INTERRUPTED
+            return _none(question, reason, name)
+        return joint_answer(question.protocol, question.plan, output.numbers)
+
+    def _compute(self, asked: KeepQuestion, shares: bytes) -> KeeperOutput:
+        """The computation in a process of its own."""
+        given = KeeperInput(
+            plan=asked.question.plan,
+            place=self._place,
+            names=tuple(place.name for place in self._places),
+            addresses=tuple((place.address, place.port) for place in self._places),
+            publics=tuple(place.public for place in self._places),
+            private=self._private,
+            run=asked.run,
+            shares=shares,
+            patience=self._patience,
+            longest=self._longest,
+        )
+        command = [sys.executable, "-m", "unpooled.federation.joint.keepers.keeper"]
+        limit = self._patience + self._longest + _STARTING
+        lost = KeeperOutput(numbers=None, problem="it ended", names=(self._name,), begun=True)
+        try:
+            done = subprocess.run(
+                command, input=msgspec.msgpack.encode(given), capture_output=True, timeout=limit
+            )
+            return msgspec.msgpack.decode(done.stdout, type=KeeperOutput)
+        except (subprocess.TimeoutExpired, msgspec.MsgspecError):
+            return lost
+
+
+def _none(
+    question: JointQuestion, reason: Reason, name: str | None = None, limit: int | None = None
+) -> Answer:
+    refusal = Refusal(reason=reason, name=name, limit=limit)
+    return Answer(k=question.plan.k, aggregate=None, refusals=(refusal,))
+
+
+def keep_question(question: JointQuestion, run: bytes, shares: Sequence[object]) -> bytes:
+    """The bytes that all three keepers get."""
+    return encode(KeepQuestion(question=question, run=run, shares=tuple(shares)))  # type: ignore[arg-type]
