@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas
 import polars as pl
@@ -15,6 +17,7 @@ from scipy.stats import mannwhitneyu
 from unpooled import Book, Federation, read_protocol
 from unpooled.center.questions import Refusal
 from unpooled.center.questions.refusals import Reason
+from unpooled.center.records.ledger import read
 from unpooled.errors import InputError, RefusedError
 from unpooled.maths.ranks.mann_whitney import rank_statistics
 from unpooled.results.numbers.quantiles import QuantilesResult
@@ -268,11 +271,79 @@ def test_books_of_different_protocols_stay_apart(fed: Federation, book: Book) ->
 
 
 def test_two_books_of_one_center_must_say_the_same(book: Book) -> None:
-    first, *others = book.releases
-    other = Book(book.protocol, [first.__class__("Haifa", first.question, others[0].payload)])
-    with pytest.raises(InputError, match="both books have Haifa"):
+    with Federation.local({"Haifa": hospital("Haifa", 600)}) as one:
+        other = one.run(PLAN)
+    with pytest.raises(InputError, match=r"both books have Haifa.*signed by another key"):
         book.merged_with(other)
     assert book.merged_with(book).centers == book.centers
+
+
+def test_an_answer_of_another_center_is_not_taken_for_this_ones(book: Book) -> None:
+    first, other, *_ = book.releases
+    swapped = Book(book.protocol, [first.__class__("Haifa", first.question, other.payload)])
+    assert swapped.centers == ()
+    assert [(r.center, r.reason) for r in swapped.refusals] == [("Haifa", Reason.WRONG_SIGNATURE)]
+
+
+def test_a_book_goes_on_with_its_own_centers_alone(book: Book) -> None:
+    with (
+        Federation.local({"Bern": hospital("Bern", 200)}) as others,
+        pytest.raises(InputError, match=r"book of other centers, Haifa, .*; these are Bern"),
+    ):
+        others.run(PLAN, into=book)
+
+
+def _sealed(content: dict[str, Any]) -> bytes:
+    """A book's file, as somebody writes it who knows the format and has no center's key."""
+    for page in content["pages"]:
+        page["sha256"] = sha256(page["payload"].encode()).hexdigest()
+    body = msgspec.json.encode(content)
+    return body + b"\n" + sha256(body).hexdigest().encode() + b"\n"
+
+
+def _digit(content: dict[str, Any]) -> None:
+    page = content["pages"][1]
+    page["payload"] = page["payload"].replace('"count":', '"count":1', 1)
+
+
+def _level(content: dict[str, Any]) -> None:
+    content["protocol"]["groups"][1]["levels"] = ["M", "F"]
+
+
+def _swap(content: dict[str, Any]) -> None:
+    first, second, *_ = content["pages"]
+    first["payload"], second["payload"] = second["payload"], first["payload"]
+
+
+def _unsigned(content: dict[str, Any]) -> None:
+    page = content["pages"][2]
+    answer = json.loads(page["payload"])
+    answer["aggregate"]["signatures"] = []
+    page["payload"] = json.dumps(answer, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    ("change", "center"),
+    [(_digit, "Lausanne"), (_level, "Haifa"), (_swap, "Haifa"), (_unsigned, "Milan")],
+)
+def test_who_has_no_key_cannot_change_a_book(
+    book: Book, tmp_path: Path, change: Any, center: str
+) -> None:
+    path = book.save(tmp_path / "sepsis.book")
+    content = json.loads(path.read_bytes().splitlines()[0])
+    path.write_bytes(_sealed(content))
+    assert Book.open(path).centers == book.centers  # the format is known
+    change(content)
+    path.write_bytes(_sealed(content))
+    with pytest.raises(InputError, match=f"what {center} said, or the protocol, was changed"):
+        Book.open(path)
+
+
+def test_a_book_names_the_keys_of_the_centers_ledgers(tmp_path: Path) -> None:
+    with Federation.local({"Bern": hospital("Bern", 200)}, ledger=tmp_path) as fed:
+        book = fed.run(PLAN)
+    header, _ = read(next(tmp_path.glob("*Bern*.ledger")))
+    assert book.keys == {"Bern": (header.public_key,)}
 
 
 # --- bad input ----------------------------------------------------------------------------------

@@ -189,7 +189,8 @@ class Gate:
         The last line is of the whole, as it leaves.
         """
         together = self._together(question, parts)
-        answer = Answer(k=self.policy.k, aggregate=together, shuts_out=tuple(shuts_out))
+        whole = Answer(k=self.policy.k, aggregate=together, shuts_out=tuple(shuts_out))
+        answer = self.ledger.signed(whole, question.protocol, self.center)
         payload = encode(answer)
         if self._approved(question, payload, ticket):
             for part in parts:
@@ -353,6 +354,7 @@ class Gate:
 
         What it tells speaks of the members' people, not of the center's own.
         """
+        answer = record.signed(answer, question.protocol, self.center)
         payload, raw = encode(answer), encode(question)
         if not isinstance(decode_answer(payload).aggregate, ProtocolAnswer | None):
             raise GateError("a joint center answers a protocol")

@@ -656,6 +656,11 @@ class Federation:
                 "was changed is a new one. Hint: run it without into"
             )
         centers = self.centers
+        if into is not None and not {*into.asked} & {*centers}:
+            raise InputError(
+                f"into is a book of other centers, {', '.join(into.asked)}; these are "
+                f"{', '.join(centers)}. Hint: run it without into"
+            )
         if into is not None:
             counted = {*into.centers, *into.members}
             centers = tuple(center for center in centers if center not in counted)

@@ -86,6 +86,7 @@ from unpooled.center.questions import (
     ProtocolVariable,
     Reason,
     Refusal,
+    Signature,
     Sizes,
     SizesQuestion,
     SurvivalQuestion,
@@ -93,6 +94,7 @@ from unpooled.center.questions import (
     block_levels,
     decode_answer,
 )
+from unpooled.center.records.signatures import are_valid, signatures
 from unpooled.errors import InputError, MessageError, RefusedError, unknown
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.few_cells import Completed, completed, nodes_of, normal_nodes
@@ -109,7 +111,7 @@ from unpooled.results.numbers.describe import DescribeResult
 from unpooled.results.numbers.distribution import DistributionResult
 from unpooled.results.numbers.many_variables import ManyComparisons, ManyQuantiles, each
 from unpooled.results.numbers.quantiles import DEFAULT_P, QuantilesResult, QuantileSummary
-from unpooled.results.provenance.record import Estimated, FewCells, Note, Record
+from unpooled.results.provenance.record import Estimated, FewCells, Note, Record, joint_members
 from unpooled.results.provenance.refusals import CenterRefusal, center_refusals
 from unpooled.results.provenance.releases import Received, Releases
 from unpooled.results.survival import SurvivalResult
@@ -139,6 +141,18 @@ class Page:
         """The K that was in force."""
         whole = self.answer.aggregate
         return whole.k if isinstance(whole, ProtocolAnswer) else self.answer.k
+
+    @property
+    def signatures(self) -> tuple[Signature, ...]:
+        """Who signed it: the center, or the keepers of a joint center."""
+        return signatures(self.answer)
+
+    def is_signed(self, protocol: Protocol) -> bool:
+        """Whether the center said this to the protocol, by its signature; refusals have none."""
+        if not isinstance(self.answer.aggregate, ProtocolAnswer):
+            return True
+        itself = {signature.center for signature in self.signatures} == {self.center}
+        return (itself or joint_members(self.center) > 0) and are_valid(self.answer, protocol)
 
     def parts(self) -> Iterator[tuple[CohortQuestion, Answer]]:
         """Each question of the protocol, and what was said to it."""
@@ -250,6 +264,9 @@ class Book:
             except MessageError:
                 self._refused.append((release.center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
                 continue
+            if not page.is_signed(protocol):
+                self._refused.append((release.center, Refusal(reason=Reason.WRONG_SIGNATURE)))
+                continue
             if isinstance(page.answer.aggregate, ProtocolAnswer):
                 self._pages[release.center] = page
             self._refused += [(release.center, refusal) for refusal in page.answer.refusals]
@@ -292,6 +309,17 @@ class Book:
         )
 
     @property
+    def keys(self) -> dict[str, tuple[str, ...]]:
+        """The public keys that signed each answer: one of a center, three of a joint one's keepers.
+
+        A center's is in the first line of its ledger (`unpooled ledger show`).
+        """
+        return {
+            page.center: tuple(signature.key for signature in page.signatures)
+            for page in self._pages.values()
+        }
+
+    @property
     def variables(self) -> tuple[str, ...]:
         """The variables that it can describe; times of outcomes are in `survival` alone."""
         return tuple(self.protocol.variables)
@@ -322,7 +350,12 @@ class Book:
             if center in self._pages and self._pages[center].payload != page.payload
         ]
         if twice:
-            raise InputError(f"both books have {', '.join(twice)}, and say something else of it")
+            keys = any(self.keys[center] != other.keys[center] for center in twice)
+            signed = ", signed by another key" if keys else ""
+            raise InputError(
+                f"both books have {', '.join(twice)}, and say something else of it{signed}: "
+                "each stays by itself"
+            )
         received = {r.center: r for r in (*self.releases, *other.releases)}.values()
         asked = tuple(dict.fromkeys((*self.asked, *other.asked)))
         members = tuple(dict.fromkeys((*self.members, *other.members)))
@@ -340,6 +373,8 @@ class Book:
             people = self._people(page)
             shown = "" if people is None else f", {people:,} people"
             lines.append(f"  {page.center}: {answered} of {len(parts)} parts{shown}, K = {page.k}")
+            keys = ", ".join(f"{one.key[:16]}..." for one in page.signatures)
+            lines.append(f"    signed, key {keys}")
         if self.members:
             lines.append(f"  in the joint center: {', '.join(self.members)}")
         lines += [f"  {center}: not in the book" for center in self.missing]
@@ -409,6 +444,7 @@ class Book:
             raise InputError(f"{name} is damaged: {error}") from error
         except InputError as error:
             raise InputError(f"{name} is damaged: {error}") from error
+        _check_signatures(name, content)
         for page in content.pages:
             if hashlib.sha256(page.payload.encode()).hexdigest() != page.sha256:
                 raise InputError(f"{name} is damaged: what {page.center} said was changed")
@@ -883,10 +919,7 @@ class Book:
             SurvivalQuestion,
             SurvivalTables,
             lambda q: q.variable == time and q.event == outcome.event,
-            lambda answer: {
-                arm.group: sum(sum(table.counts) for _, table in arm.tables())
-                for arm in answer.groups
-            },
+            lambda answer: {arm.group: arm.people for arm in answer.groups},
             selection,
         )
         levels = as_levels(selection)
@@ -1302,6 +1335,17 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     joint: bool
     pages: tuple[_PageFile, ...]
     refused: tuple[tuple[str, Refusal], ...]
+
+
+def _check_signatures(name: str, content: _Content) -> None:
+    """Raise where an answer is not as its center signed it; answers to be read by others pass."""
+    for page in content.pages:
+        with suppress(MessageError):
+            if not Page(page.center, page.payload.encode()).is_signed(content.protocol):
+                raise InputError(
+                    f"{name} is damaged: what {page.center} said, or the protocol, was changed "
+                    "after it was signed"
+                )
 
 
 def _in_words(refusal: Refusal) -> Refusal:

@@ -2,7 +2,7 @@
 
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -70,6 +70,14 @@ class ProtocolPart(Message, frozen=True):
             raise MessageError("a part of a protocol must be the answer to one question")
 
 
+class Signature(Message, frozen=True):
+    """Who signed an answer: a center's name, the public half of its key, and its signature."""
+
+    center: str
+    key: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+    signature: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{128}\Z")]
+
+
 class ProtocolAnswer(Message, frozen=True, tag="protocol", tag_field="say"):
     """All that a center says to a protocol, as one release.
 
@@ -78,6 +86,7 @@ class ProtocolAnswer(Message, frozen=True, tag="protocol", tag_field="say"):
 
     k: int
     parts: tuple[ProtocolPart, ...]
+    signatures: tuple[Signature, ...] = ()  # of the center, or of the keepers of a joint center
 
     def sentence(self) -> str:
         """What a steward reads."""

@@ -36,6 +36,7 @@ class Reason(StrEnum):
     OFF_RESOLUTION = "off-resolution"
     UNREADABLE_QUESTION = "unreadable-question"
     UNREADABLE_ANSWER = "unreadable-answer"
+    WRONG_SIGNATURE = "wrong-signature"
     FAILED = "failed"
     JOINED = "joined"
     NOT_JOINT = "not-joint"
@@ -57,6 +58,7 @@ class Reason(StrEnum):
 MISSING = frozenset(  # the center as a whole is missing, whatever its people and its policy are
     {
         Reason.UNREADABLE_ANSWER,
+        Reason.WRONG_SIGNATURE,
         Reason.DATA_CHANGED,
         Reason.FAILED,
         Reason.NOT_CONNECTED,
@@ -128,6 +130,7 @@ RULES: dict[Reason, str] = {
     ),
     Reason.UNREADABLE_QUESTION: "the question could not be read",
     Reason.UNREADABLE_ANSWER: "the center's answer could not be read",
+    Reason.WRONG_SIGNATURE: "the answer does not have the center's signature",
     Reason.FAILED: "the center could not answer; its own log says why",
     Reason.JOINED: (
         "the center's people count in the joint center, so it gives no answer about them alone"

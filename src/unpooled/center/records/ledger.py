@@ -25,8 +25,10 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from unpooled.center.questions import Answer, Protocol
 from unpooled.center.records.keys import CenterKey, Hex64, check_hex64, verifier
 from unpooled.center.records.line_file import LineFile, open_lines
+from unpooled.center.records.signatures import signed
 from unpooled.errors import LedgerError
 
 Kind = Literal["release", "refusal"]
@@ -148,6 +150,10 @@ class Ledger:
     def find(self, question: bytes, ticket: str) -> Entry | None:
         """What was said to this question with this ticket, if that was not long ago."""
         return self._chain.recent.get((ticket, question.decode()))
+
+    def signed(self, answer: Answer, protocol: Protocol, center: str) -> Answer:
+        """What is said to a protocol, with the signature of whose ledger this is."""
+        return signed(answer, protocol, center, self._key.public, self._key.sign)
 
     @property
     def head(self) -> str:

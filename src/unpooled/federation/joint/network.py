@@ -15,8 +15,9 @@ from unpooled.center.questions import (
     Refusal,
     decode_answer,
 )
+from unpooled.center.records.signatures import signed_by_all, without_signatures
 from unpooled.errors import JointError, MessageError
-from unpooled.federation.joint.keeping import keep_question
+from unpooled.federation.joint.keepers.keeping import keep_question
 
 _RUN = 32  # bytes that name a computation
 
@@ -38,11 +39,11 @@ class NetworkKeepers:
         if any(problems.values()):
             words = [f"keeper {name}: {problem}" for name, problem in problems.items() if problem]
             raise JointError("; ".join(dict.fromkeys(words)))
-        if len(set(replies.values())) > 1:
+        answers = [decode_answer(reply) for reply in replies.values() if isinstance(reply, bytes)]
+        first, *others = map(without_signatures, answers)
+        if any(other != first for other in others):
             raise JointError(f"the keepers {', '.join(names)} do not say the same")
-        reply = replies[names[0]]
-        assert isinstance(reply, bytes)  # else it was a problem
-        return decode_answer(reply)
+        return signed_by_all(answers)
 
 
 def _problem(reply: bytes | Refusal) -> str | None:
