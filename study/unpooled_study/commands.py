@@ -163,7 +163,7 @@ PLAN = Analysis(
             "text",
             "With --effect: such as normal (the default), t:df=3 or gamma:shape=4,scale=2.",
         ),
-        Argument("k", "whole", "Every number describes at least K people.", 10),
+        Argument("k", "whole", "Every number describes at least K people.", 10, rule="at least 1"),
         Argument(
             "alternative",
             "choice",
@@ -179,9 +179,14 @@ PLAN = Analysis(
             rule="numbers in (0, 1)",
             hint="--p .5 .98",
         ),
-        Argument("sims", "whole", "Simulations: 1000, with --hazard-ratio 200, if not given."),
+        Argument(
+            "sims",
+            "whole",
+            "Simulations: 1000, with --hazard-ratio 200, if not given.",
+            rule="at least 20",
+        ),
         Argument("seed", "whole", "The same seed gives the same numbers.", 1),
-        Argument("jobs", "whole", "Processes; all cores, if not given."),
+        Argument("jobs", "whole", "Processes; all cores, if not given.", rule="at least 1"),
     ),
     "For a number (--effect), times to an event (--hazard-ratio, --median, --follow-up) or a\n"
     "proportion (--proportions).",

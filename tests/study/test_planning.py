@@ -154,7 +154,7 @@ def test_families_by_name() -> None:
         ({"alternative": "both"}, "alternative must be"),
         ({"power": 80.0}, r"power must lie in \(0, 1\), got 80"),
         ({"p": [25]}, r"p must lie in \(0, 1\), got 25"),
-        ({"k": 0}, "k must be a whole number of at least 1"),
+        ({"k": 0}, "k must be at least 1"),
         ({"center_sd": -1.0}, "center-sd must not be negative"),
     ],
 )
