@@ -77,16 +77,19 @@ def pooled(rows: pl.DataFrame) -> dict[str, tuple[float, float]]:
 
 
 def from_book(book: Book) -> dict[str, float]:
-    """The same from a book; what it lacks is left out."""
+    """The same from a book, and which intervals cover; what it lacks is left out."""
     result: dict[str, float] = {}
     try:
         test = book.compare("crp", by="arm", method="parallel")
         assert test.effect is not None
         result["P(Y>X)"] = test.effect.estimate
+        result["p of P(Y>X)"] = test.to_dict()["methods"][0]["p_value"]
         group = book.quantiles("crp", p=QUANTILES, by="arm")
         for one in group.to_dict()["quantiles"]:
             if one["group"] == "a" and one["estimate"] is not None:
                 result[f"quantile {one['p']:g}"] = one["estimate"]
+                covered = one["low"] <= stats.gamma(2, scale=8).ppf(one["p"]) <= one["high"]
+                result[f"covers {one['p']:g}"] = float(covered)
         chi2 = book.survival("months", event="died", by="arm").to_dict()["logrank"]["statistic"]
         result["log-rank |z|"] = float(np.sqrt(chi2))
     except UnpooledError as error:
@@ -119,8 +122,7 @@ def books(part: dict[str, pl.DataFrame], seed: int, *, plain: bool) -> dict[str,
 def main(runs: int, first: int = 0, *, plain: bool = True) -> None:
     """Print the mean error in standard errors, and how many centers count."""
     errors: dict[tuple[str, str], list[float]] = {}
-    rejects: dict[tuple[str, str], list[bool]] = {}
-    covers: dict[str, list[bool]] = {name: [] for name in WAYS}
+    shares: dict[tuple[str, str], list[bool]] = {}
     counted: dict[str, list[int]] = {name: [] for name in WAYS}
     for seed in range(first, first + runs):
         part, effect = frames(np.random.default_rng(seed))
@@ -128,10 +130,15 @@ def main(runs: int, first: int = 0, *, plain: bool = True) -> None:
         for name, book in books(part, seed, plain=plain).items():
             counted[name].append(len(book.centers) + len(book.members) - bool(book.members))
             for what, value in from_book(book).items():
-                truth, error = exact[what]
-                errors.setdefault((what, name), []).append((value - truth) / error)
-                if not effect and what == "log-rank |z|":
-                    rejects.setdefault((what, name), []).append(value > 1.96)
+                if what.startswith("covers"):
+                    shares.setdefault((what, name), []).append(bool(value))
+                    continue
+                if not effect and what in ("p of P(Y>X)", "log-rank |z|"):
+                    rejects = value < 0.05 if what.startswith("p ") else value > 1.96
+                    shares.setdefault((f"level of {what}", name), []).append(rejects)
+                if what in exact:
+                    truth, error = exact[what]
+                    errors.setdefault((what, name), []).append((value - truth) / error)
     print(f"{runs} runs of {CENTERS} centers of 5 to 60 people, K = {K}")
     for name, numbers in counted.items():
         print(f"{name}: {np.mean(numbers):.1f} centers count on average")
@@ -140,6 +147,8 @@ def main(runs: int, first: int = 0, *, plain: bool = True) -> None:
             f"{what:14} {name:11} bias {np.mean(some):+.2f} SE, mean |error| "
             f"{np.mean(np.abs(some)):.2f} SE, worst {np.max(np.abs(some)):.2f} ({len(some)} runs)"
         )
+    for (what, name), hits in sorted(shares.items()):
+        print(f"{what:24} {name:11} {np.mean(hits):.3f} ({len(hits)} runs)")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def people_of(plan: JointPlan, vector: IntArray) -> People:
     """The people whom the sum of all members' shares is of, as if one center had them."""
     sizes, rest = vector[: plan.blocks], vector[plan.blocks : plan.counted]
     drawn = vector[plan.counted :]
-    counts, lacking, draws, coins = [], [], [], []
+    counts, lacking, draws, coins = (list[IntArray]() for _ in range(4))
     for part, size in plan.sections():
         shape = plan.blocks, part.tables, part.width
         one, two = rest[:size].reshape(2, *shape)

@@ -84,11 +84,11 @@ def test_the_people_of_the_summed_shares_are_those_of_all_members() -> None:
 
 
 def test_cells_tell_means_and_sds_where_people_are_at_points_enough() -> None:
-    plan = JointPlan(k=5, groupings=(), parts=(FAR,))
+    plan = JointPlan(k=20, groupings=(), parts=(FAR,))
     rng = np.random.default_rng(1)
     part = people(rng, plan, 3, 0.0)
     spread = np.exp(-(((np.arange(FAR.width) - 80) / 40) ** 2))
-    counts = rng.multinomial(40, spread / spread.sum(), size=(3, 1, 1))
+    counts = rng.multinomial(130, spread / spread.sum(), size=(3, 1, 1))
     sizes = counts.sum(axis=(2, 3))
     part = dataclasses.replace(part, counts=[counts], lacking=[0 * counts], sizes=sizes)
     numbers = numbers_alone(part)
@@ -100,7 +100,7 @@ def test_cells_tell_means_and_sds_where_people_are_at_points_enough() -> None:
     values = np.repeat(part_weights(FAR).values, counts.sum(axis=0)[0, 0])
     edges = FAR.edges[list(table.edges)]
     cells = np.searchsorted(edges, values)
-    assert sum(sd is not None for sd in told.sds) >= 8
+    assert sum(sd is not None for sd in told.sds) >= 4
     for cell in range(1, len(edges)):  # those that are not open have means of x itself
         some = values[cells == cell]
         mean, sd = told.means[cell], told.sds[cell]
@@ -111,7 +111,7 @@ def test_cells_tell_means_and_sds_where_people_are_at_points_enough() -> None:
     told_table = CellTable(
         edges=tuple(edges.tolist()), counts=table.counts, means=told.means, sds=told.sds
     )
-    told_table.check(FAR.lattice, "all", 5, 10)  # as every center's table is
+    told_table.check(FAR.lattice, "all", 20, 40)  # as every center's table is
 
 
 def test_means_are_told_where_no_person_stands_out() -> None:
