@@ -94,22 +94,22 @@ def test_cells_tell_means_and_sds_where_people_are_at_points_enough() -> None:
     numbers = numbers_alone(part)
     assert numbers is not None
     assert numbers == expected(part)
-    table, told = numbers.parts[0].tables[0], numbers.parts[0].cells[0]
+    table, moments = numbers.parts[0].tables[0], numbers.parts[0].cells[0]
     assert table is not None
-    assert told is not None
+    assert moments is not None
     values = np.repeat(part_weights(FAR).values, counts.sum(axis=0)[0, 0])
     edges = FAR.edges[list(table.edges)]
     cells = np.searchsorted(edges, values)
-    assert sum(sd is not None for sd in told.sds) >= 4
+    assert sum(sd is not None for sd in moments.sds) >= 4
     for cell in range(1, len(edges)):  # those that are not open have means of x itself
         some = values[cells == cell]
-        mean, sd = told.means[cell], told.sds[cell]
+        mean, sd = moments.means[cell], moments.sds[cell]
         error = some.std() / len(some) ** 0.5
         assert mean is not None
         assert mean == pytest.approx(some.mean(), abs=error / 5)
         assert sd is None or sd == pytest.approx(some.std(), rel=0.05)
     told_table = CellTable(
-        edges=tuple(edges.tolist()), counts=table.counts, means=told.means, sds=told.sds
+        edges=tuple(edges.tolist()), counts=table.counts, means=moments.means, sds=moments.sds
     )
     told_table.check(FAR.lattice, "all", 20, 40)  # as every center's table is
 

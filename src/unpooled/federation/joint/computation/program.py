@@ -545,7 +545,7 @@ class _Program:
         self, part: JointScale, counts: Any, tables: Sequence[JointCells | None]
     ) -> list[CellMoments | None]:
         """The rule of `maths.joint.moments.CellScale`, for the cells of tables a row each."""
-        told = [None if table is None else _nothing_of(len(table.counts)) for table in tables]
+        moments = [None if table is None else _nothing_of(len(table.counts)) for table in tables]
         scale = cell_scale(part, tables)
         if len(scale):
             total, spread = self._sums(counts, scale)
@@ -556,13 +556,13 @@ class _Program:
             steps = MeanSteps(scale.at(tells_mean), beside)
             means = await self._searched(total[tells_mean], steps)
             for at, mean, sd in zip(tells_mean, means.tolist(), beside.tolist(), strict=True):
-                of_table = told[scale.table[at]]
+                of_table = moments[scale.table[at]]
                 assert of_table is not None
                 of_table[0][scale.cell[at]] = mean
                 of_table[1][scale.cell[at]] = None if np.isnan(sd) else sd
         return [
             None if one is None else CellMoments(means=tuple(one[0]), sds=tuple(one[1]))
-            for one in told
+            for one in moments
         ]
 
     def _points(self, counts: Any, scale: CellScale) -> Any:
