@@ -124,6 +124,8 @@ class OneMachine:
         return changed
 
     def _keep(self, question: bytes, names: Sequence[str]) -> Mapping[str, bytes | Refusal]:
+        for name in names:
+            self._passed("coordinator", name, question)
         run = msgspec.json.decode(question, type=KeepQuestion).run
         places = [place.name for place in self.places]
         boxes = {name: self.keepings[name].mailbox(run) for name in names}
