@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar, cast, get_args, overload
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.crosstab import run_crosstab
+from unpooled.analyses.numbers.compare import run_comparison
 from unpooled.analyses.numbers.describe import run_describe
-from unpooled.analyses.numbers.groups import run_comparison
 from unpooled.analyses.numbers.parallel import run_distribution
 from unpooled.analyses.numbers.quantiles import run_quantiles
 from unpooled.analyses.numbers.table import run_table
