@@ -13,16 +13,16 @@ from unpooled.apps.workbench.foundation.sessions import Sessions
 from unpooled.apps.workbench.researcher import words
 from unpooled.apps.workbench.researcher.api import Api
 from unpooled.apps.workbench.researcher.book_pages import BookPages, file_response
-from unpooled.apps.workbench.researcher.code import command_line, python_code
+from unpooled.apps.workbench.researcher.cards.code import command_line, python_code
+from unpooled.apps.workbench.researcher.cards.saving import KINDS, OF_REPORTS
 from unpooled.apps.workbench.researcher.forms import (
     Typed,
     choices_of,
     fields_of,
     read_arguments,
 )
-from unpooled.apps.workbench.researcher.planning import Planning, fields
-from unpooled.apps.workbench.researcher.saving import KINDS, OF_REPORTS
-from unpooled.apps.workbench.researcher.study_pages import StudyPages
+from unpooled.apps.workbench.researcher.planning import Planning, fields, is_first
+from unpooled.apps.workbench.researcher.studies.study_pages import StudyPages
 from unpooled.apps.workbench.researcher.work import Entry, Source, Work
 from unpooled.errors import UnpooledError
 from unpooled.results.catalogue import CatalogueRow
@@ -236,7 +236,9 @@ class Workbench:
         planned = self._work(request).planned
         typed = {} if planned is None else planned.typed
         shown = await run_in_threadpool(fields)
-        return self._page(request, "plan.html", fields=shown, planned=planned, typed=typed)
+        return self._page(
+            request, "plan.html", fields=shown, is_first=is_first, planned=planned, typed=typed
+        )
 
     async def make_plan(self, request: Request) -> Response:
         """Begin to simulate."""

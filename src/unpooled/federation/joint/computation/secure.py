@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unpooled.federation.joint.runtime import integers
+from unpooled.federation.joint.computation.runtime import integers
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.shares import FieldArray
 
@@ -77,6 +77,10 @@ class Secure:
     def row_sums(self, a: Any, weights: IntArray) -> Any:
         """The sum of each row with public weights."""
         return a @ self._field.array(weights.astype(object))
+
+    def scaled(self, a: Any, weights: Any) -> Any:
+        """Each number times a public one."""
+        return a * self._field.array(np.asarray(weights).astype(object))
 
     async def open(self, secret: Any) -> IntArray:
         """The numbers, for every keeper."""
