@@ -170,8 +170,8 @@ def test_what_the_keepers_did_not_say_is_not_written_down() -> None:
             without_receipts(answer),
         ):
             changed = msgspec.structs.replace(note, answer=encode(wrong).decode())
-            said = ask_link(encode(changed), note.question.members)
-            for payload in said.values():
+            replies = ask_link(encode(changed), note.question.members)
+            for payload in replies.values():
                 assert isinstance(payload, bytes)
                 (refusal,) = decode_answer(payload).refusals
                 assert refusal.reason is Reason.WRONG_RECEIPT
