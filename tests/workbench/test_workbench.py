@@ -15,6 +15,7 @@ import pytest
 
 from tests.workbench.browser import Browser
 from tests.workbench.chromium import Tab, chromium
+from tests.workbench.newcomer import whole_way
 from unpooled import Federation, Policy
 from unpooled.analyses.specification import ANALYSES
 from unpooled.apps.cli import main
@@ -91,6 +92,18 @@ def test_a_newcomer_asks_and_pins(server: Server) -> None:
         assert "crp is higher" in page.inner_text(".card .answer")
         page.click("nav >> text=What left")
         assert page.locator("tbody tr").count() == 10  # sizes and ranks, of five centers
+        assert tab.sound
+
+
+@pytest.mark.browser
+def test_a_newcomers_whole_way_on_files(server: Server, tmp_path: Path) -> None:
+    """Catalogue, protocol, dry run, run, Table 1, comparison, Word: nothing leaves the machine."""
+    with chromium() as browser:
+        tab = Tab(browser, viewport={"width": 1400, "height": 900}, accept_downloads=True)
+        tab.page.goto(server.link("whole way"))
+        centers = ["Haifa", "Lausanne", "Milan", "Oslo", "Porto"]
+        groups = [("arm", "control, patient"), ("sex", "")]
+        whole_way(tab.page, tmp_path, centers, "CRP in sepsis", groups, ["crp", "age"])
         assert tab.sound
 
 
