@@ -58,7 +58,7 @@ def look(page: Any, variable: str, by: str) -> str:
             with page.expect_response(lambda reply: "/book/" in reply.url):
                 page.select_option(field, value)
             page.wait_for_selector("#card:not([aria-busy]) .answer")
-        answers.append(page.inner_text("#card .answer"))
+        answers.append(str(page.inner_text("#card .answer")))
         assert page.locator("#card table").count()
         page.click("text=Pin to the report")
     return answers[-1]
