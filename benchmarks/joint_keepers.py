@@ -16,7 +16,8 @@ import numpy as np
 from unpooled.center.questions.joint import JointNumber, JointPlan
 from unpooled.center.questions.message import Grouping
 from unpooled.center.records.sealing import SealKey
-from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput
+from unpooled.federation.joint.keepers.carried import framed, frames
+from unpooled.federation.joint.keepers.keeper import KeeperInput, KeeperOutput
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.cutting import DRAW
 from unpooled.maths.joint.shares import FieldArray, added, split, to_bytes
@@ -96,18 +97,19 @@ def run(blocks: int, people: int) -> float:
             shares=to_bytes(totals[place]),  # type: ignore[index]
         )
         process = subprocess.Popen(
-            [sys.executable, "-m", "unpooled.federation.joint.keeper"],
+            [sys.executable, "-m", "unpooled.federation.joint.keepers.keeper"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
         assert process.stdin is not None
-        process.stdin.write(msgspec.msgpack.encode(given))
+        process.stdin.write(framed(place, msgspec.msgpack.encode(given)))
         process.stdin.close()
         processes.append(process)
     outputs = []
     for process in processes:
         assert process.stdout is not None
-        outputs.append(msgspec.msgpack.decode(process.stdout.read(), type=KeeperOutput))
+        ((_, answer),) = frames(process.stdout.read())
+        outputs.append(msgspec.msgpack.decode(answer, type=KeeperOutput))
         process.wait()
     whole = time.perf_counter() - began
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -29,7 +29,8 @@ ROWS = 1_000_000
 START = """
 import sys
 from pathlib import Path
-from unpooled.federation.network import lockdown, running
+from unpooled.federation.network.setup import lockdown
+from unpooled.federation.network import running
 
 BARE = ["benchmarks.bare_round.EchoExecutor", "benchmarks.bare_round.BareController"]
 

@@ -22,8 +22,8 @@ import polars
 from unpooled import Federation
 from unpooled.apps.demo import VARIABLES, write_hospitals
 from unpooled.apps.workbench.foundation.server import Address
-from unpooled.apps.workbench.researcher.code import Opening
-from unpooled.apps.workbench.researcher.drawing import warm_up
+from unpooled.apps.workbench.researcher.cards.code import Opening
+from unpooled.apps.workbench.researcher.cards.drawing import warm_up
 from unpooled.apps.workbench.researcher.opening import make_server, source_of_book
 from unpooled.apps.workbench.researcher.work import Source
 

@@ -90,9 +90,21 @@ class Cutting:
         few = [0 < len(part) < self.k for part in parts]
         label = block_label([[ARMS[arm]]])
         if any(few):
+            here = ~events & (times >= self.horizon)
+            before = times[~events & ~here]
+            if min(here.sum(), len(times) - here.sum()) >= self.k:
+                few[1] = len(before) < self.k
+                times = times[~here]
+            else:
+                here[:] = False
             below: Below = "both" if all(few) else "events" if few[0] else "censored"
             return GroupStatuses(
-                group=label, events=None, censored=None, either=self._cut(times), below=below
+                group=label,
+                events=None,
+                censored=None,
+                either=self._cut(times),
+                below=below,
+                followed=int(here.sum()) or None,
             )
         had, had_not = (self._cut(part) if len(part) else None for part in parts)
         return GroupStatuses(group=label, events=had, censored=had_not, either=None, below=None)

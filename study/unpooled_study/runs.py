@@ -121,7 +121,7 @@ def _code() -> bytes:
     for package, names in (
         ("unpooled.maths", maths),
         ("unpooled_study", _STUDY_CODE),
-        ("unpooled.analyses", ("quantiles.py", "survival.py")),
+        ("unpooled.analyses", ("numbers/quantiles.py", "survival.py")),
         ("unpooled.center", ("policy.py",)),
     ):
         for name in names:

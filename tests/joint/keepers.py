@@ -4,7 +4,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import msgspec
@@ -12,10 +13,12 @@ import numpy as np
 
 from tests.joint.pooled import People
 from unpooled.center.records.sealing import SealKey
-from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput
-from unpooled.federation.joint.program import JointNumbers, joint_numbers
-from unpooled.federation.joint.runtime import Alone
-from unpooled.federation.joint.secure import Opened, Secure
+from unpooled.federation.joint.computation.program import JointNumbers, joint_numbers
+from unpooled.federation.joint.computation.runtime import Alone
+from unpooled.federation.joint.computation.secure import Opened, Secure
+from unpooled.federation.joint.keepers.carried import ANSWER, Mailbox, batch, framed, frames
+from unpooled.federation.joint.keepers.keeper import KeeperInput, KeeperOutput
+from unpooled.federation.joint.keepers.keeping import run_keeper
 from unpooled.maths.joint.shares import FieldArray, added, split, to_bytes
 
 PATIENT = 120  # seconds: more than any of them takes on a busy machine
@@ -76,14 +79,14 @@ def keepers(inputs: Sequence[KeeperInput]) -> Iterator[list["subprocess.Popen[by
 
 def _start(given: KeeperInput) -> "subprocess.Popen[bytes]":
     process = subprocess.Popen(
-        [sys.executable, "-m", "unpooled.federation.joint.keeper"],
+        [sys.executable, "-m", "unpooled.federation.joint.keepers.keeper"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     assert process.stdin is not None
     with suppress(BrokenPipeError):
-        process.stdin.write(msgspec.msgpack.encode(given))
+        process.stdin.write(framed(given.place, msgspec.msgpack.encode(given)))
         process.stdin.close()
     process.stdin = None  # it has all
     return process
@@ -92,14 +95,45 @@ def _start(given: KeeperInput) -> "subprocess.Popen[bytes]":
 def output(process: "subprocess.Popen[bytes]") -> KeeperOutput:
     """What a keeper says in the end."""
     text, errors = process.communicate(timeout=PATIENT)
-    assert text, errors.decode()
-    return msgspec.msgpack.decode(text, type=KeeperOutput)
+    said = list(frames(text))
+    assert said, errors.decode()
+    assert said[-1][0] == ANSWER
+    return msgspec.msgpack.decode(said[-1][1], type=KeeperOutput)
 
 
 def outputs(inputs: Sequence[KeeperInput]) -> list[KeeperOutput]:
     """What all keepers say in the end."""
     with keepers(inputs) as processes:
         return [output(process) for process in processes]
+
+
+def carried_outputs(
+    inputs: Sequence[KeeperInput], carry: Callable[[int, int, bytes], bytes] | None = None
+) -> list[KeeperOutput]:
+    """What keepers say whose messages somebody carries, who may change them."""
+    boxes = [Mailbox() for _ in inputs]
+
+    def hand_on(sender: int) -> None:
+        while (some := batch(boxes[sender].leaving)) is not None:
+            for receiver, message in frames(some):
+                words = message if carry is None else carry(sender, receiver, message)
+                boxes[receiver].arriving.put(framed(sender, words))
+
+    hands = [threading.Thread(target=hand_on, args=(place,)) for place in range(len(inputs))]
+    with ThreadPoolExecutor(len(inputs)) as pool:
+        each = [
+            pool.submit(run_keeper, msgspec.structs.replace(one, addresses=None), box)
+            for one, box in zip(inputs, boxes, strict=True)
+        ]
+        for hand in hands:
+            hand.start()
+        try:
+            return [one.result(PATIENT) for one in each]
+        finally:
+            for box in boxes:
+                box.leaving.put(None)
+            for hand in hands:
+                hand.join(PATIENT)
 
 
 class Halt:

@@ -15,7 +15,7 @@ from unpooled.center.questions.joint import (
     Part,
 )
 from unpooled.center.questions.message import Grouping
-from unpooled.federation.joint.program import (
+from unpooled.federation.joint.computation.program import (
     JointMoments,
     JointNumbers,
     LevelCells,

@@ -17,9 +17,9 @@ from unpooled.center.policy import Policy
 from unpooled.center.questions import ProtocolAnswer, Sizes, SizesQuestion
 from unpooled.center.questions.joint import JointPlan, JointQuestion, JointShares
 from unpooled.errors import JointError, RefusedError
-from unpooled.federation.joint.program import _Program
+from unpooled.federation.joint.computation.program import _Program
+from unpooled.federation.joint.computation.secure import Opened
 from unpooled.federation.joint.record import JointRecord
-from unpooled.federation.joint.secure import Opened
 
 K = 10
 POLICY = Policy(k=K, ad_hoc="free")

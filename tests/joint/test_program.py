@@ -9,10 +9,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from scipy import stats
 
 from tests.joint.keepers import (
     PATIENT,
     Halt,
+    carried_outputs,
     keeper_inputs,
     keepers,
     numbers_alone,
@@ -32,14 +34,14 @@ from tests.joint.pooled import (
 )
 from unpooled.center.questions.joint import JointCategory, JointNumber, JointOutcome, JointPlan
 from unpooled.errors import JointError
-from unpooled.federation.joint.channel import SealedChannel
-from unpooled.federation.joint.program import (
+from unpooled.federation.joint.computation.program import (
     JointMoments,
     JointNumbers,
     PartNumbers,
     part_weights,
 )
-from unpooled.federation.joint.secure import Opened
+from unpooled.federation.joint.computation.secure import Opened
+from unpooled.federation.joint.keepers.channel import SealedChannel
 from unpooled.maths.joint.cutting import JointCells
 from unpooled.maths.joint.levels import fine_blocks, with_levels
 from unpooled.maths.joint.moments import Steps, next_step
@@ -104,6 +106,32 @@ def test_three_keepers_in_processes_of_their_own_open_the_same() -> None:
         assert each.opened == tuple(opened.numbers)
 
 
+def test_keepers_whose_messages_are_carried_open_the_same() -> None:
+    plan = JointPlan(k=5, groupings=(ARM,), parts=(CRP, SITE))
+    part = people(np.random.default_rng(5), plan, 4, 12.0)
+    for each in carried_outputs(keeper_inputs(part)):
+        assert each.problem is None
+        assert each.numbers == expected(part)
+
+
+def test_who_carries_messages_can_neither_read_nor_change_them() -> None:
+    plan = JointPlan(k=5, groupings=(), parts=(SITE,))
+    part = people(np.random.default_rng(5), plan, 3, 9.0)
+    seen: list[bytes] = []
+
+    def change(sender: int, receiver: int, message: bytes) -> bytes:
+        seen.append(message)
+        if len(seen) != 12:  # the greetings pass
+            return message
+        return message[:-1] + bytes([message[-1] ^ 1])
+
+    outputs = carried_outputs(keeper_inputs(part), change)
+    assert {each.numbers for each in outputs} == {None}
+    assert {each.names for each in outputs} <= {("Bern",), ("Haifa",), ("Oslo",)}
+    sealed = np.frombuffer(b"".join(one for one in seen if len(one) > 100), np.uint8)
+    assert stats.chisquare(np.bincount(sealed, minlength=256)).pvalue > 1e-4
+
+
 def test_a_keeper_that_does_not_come_is_named_and_nothing_is_opened() -> None:
     plan = JointPlan(k=5, groupings=(), parts=(SITE,))
     inputs = keeper_inputs(people(np.random.default_rng(5), plan, 3, 9.0), patience=3.0)
@@ -126,9 +154,11 @@ def test_a_keeper_that_is_killed_in_the_middle_is_named_and_a_second_run_works()
     plan = JointPlan(k=5, groupings=(ARM,), parts=(CRP, MONTHS))
     part = people(np.random.default_rng(5), plan, 4, 30.0)
     inputs = keeper_inputs(part)
-    halt = Halt(inputs[2].addresses[2], after=100_000)  # a third of what it gets
+    addresses = inputs[0].addresses
+    assert addresses is not None
+    halt = Halt(addresses[2], after=100_000)  # a third of what it gets
     around = [
-        replace(one, addresses=(*one.addresses[:2], halt.address)) if place < 2 else one
+        replace(one, addresses=(*addresses[:2], halt.address)) if place < 2 else one
         for place, one in enumerate(inputs)
     ]
     with keepers(around) as processes:

@@ -1,5 +1,7 @@
 """People get their times back from the tables, and a likely status where none was told."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,17 +9,21 @@ from hypothesis import strategies as st
 
 from tests.draws import evenly
 from unpooled.center.data.variables import Variable
+from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import status_table
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, nearest_multiples, public_lattice
 from unpooled.maths.moments import MeanSD
-from unpooled.maths.survival.follow_up import agreed_horizon
+from unpooled.maths.survival.follow_up import FollowUp, agreed_horizon, stack
+from unpooled.maths.survival.kaplan_meier import kaplan_meier
 from unpooled.maths.survival.pseudo_times import (
     ArmTables,
     Below,
+    Block,
     known_share,
     known_until,
     pseudo_times,
+    reconstruct,
 )
 
 LATTICE = Lattice(0.5, lower=0.0, upper=50.0)
@@ -115,3 +121,39 @@ def test_the_horizon_is_a_round_number_beyond_the_bulk(mean: float, sd: float) -
 def test_nobody_followed_up_has_no_horizon() -> None:
     with pytest.raises(ValueError, match="longer than 0"):
         agreed_horizon([MeanSD(10, 0.0, 0.0)])
+
+
+def trial(seed: int, people: int) -> tuple[list[Block], FloatArray]:
+    """Sixty months of follow-up: what twelve centers tell, and S in the middle and at the end."""
+    random = np.random.default_rng(seed)
+    lattice = Variable().follow_up_lattice(20.0, 60.0)
+    blocks, exact = [], []
+    for center in range(12):
+        times = random.exponential(50, people)
+        ends = np.minimum(random.exponential(1000, people), 60.0)
+        had, seen = times <= ends, np.sort(np.minimum(times, ends))
+        had = had[np.argsort(np.minimum(times, ends))]
+        exact.append(FollowUp.of(seen, had.astype(float)))
+        cut = partial(status_table, lattice=lattice, k=10, draws=evenly, moments="tails")
+        stay, few = int((seen == 60).sum()), [0 < n < 10 for n in (had.sum(), (~had).sum())]
+        if not any(few):
+            arm = ArmTables(10, (cut(seen[had]),), (cut(seen[~had]),))
+        elif min(stay, people - stay) >= 10:
+            below: Below = "both" if people - stay - had.sum() < 10 else "events"
+            arm = ArmTables(10, either=(cut(seen[seen < 60]),), below=below, followed=stay)
+        else:
+            arm = ArmTables(10, either=(cut(seen),), below="events" if few[0] else "censored")
+        blocks.append(Block(center, ("a",), arm))
+    return blocks, kaplan_meier(stack(exact)).at(np.array([30.0, 59.9]))
+
+
+@pytest.mark.parametrize("people", [28, 60])
+def test_who_stays_to_the_horizon_does_not_leave_before(people: int) -> None:
+    """Of some centers K stay, of others fewer; the curve is near that of the people."""
+    lattice = Variable().follow_up_lattice(20.0, 60.0)
+    missed = []
+    for seed in range(8):
+        blocks, exact = trial(seed, people)
+        result = kaplan_meier(stack(reconstruct(blocks, lattice)))
+        missed.append(result.at(np.array([30.0, 59.9])) - exact)
+    assert np.abs(np.mean(missed, axis=0)).max() < 0.05

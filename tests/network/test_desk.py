@@ -70,7 +70,7 @@ def test_the_result_filter_passes_releases_and_nothing_beside_them(center: Cente
     from nvflare.apis.fl_constant import ReturnCode
     from nvflare.apis.shareable import Shareable
 
-    from unpooled.federation.network.result_filter import OnlyReleases
+    from unpooled.federation.network.engine.result_filter import OnlyReleases
 
     def filtered(**content: object) -> Any:
         result = Shareable()

@@ -16,7 +16,7 @@ from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.policy import Policy
 from unpooled.center.records.ledger import read as read_ledger
 from unpooled.errors import InputError
-from unpooled.federation.network.kits import read_federation, read_kit
+from unpooled.federation.network.setup.kits import read_federation, read_kit
 
 NAMES = ("Haifa", "Bern", "Porto", "Gent")
 KEEPERS = NAMES[:3]
@@ -33,10 +33,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     pytest.importorskip("nvflare", reason="nvflare is not installed")
     network = Network(tmp_path_factory.mktemp("joint"), NAMES)
     network.folder.mkdir(exist_ok=True)
-    keepers = "".join(
-        f'\n[[keepers]]\nname = "{name}"\naddress = "127.0.0.1"\nport = {free_port()}\n'
-        for name in KEEPERS
-    )
+    keepers = "".join(f'\n[[keepers]]\nname = "{name}"\n' for name in KEEPERS)
     names = ", ".join(f'"{name}"' for name in NAMES)
     network.toml.write_text(
         f'name = "trial"\ncenters = [{names}]\n\n'

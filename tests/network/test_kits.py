@@ -14,7 +14,7 @@ from tests.network.networks import Network, run
 from unpooled import Federation
 from unpooled.center.config import read_center
 from unpooled.errors import InputError, LinkError
-from unpooled.federation.network.kits import read_federation, read_kit
+from unpooled.federation.network.setup.kits import read_federation, read_kit
 
 FEDERATION = """
 name = "trial"
@@ -152,9 +152,9 @@ def test_check_says_in_plain_words_what_is_wrong(network: Network) -> None:
 def test_a_certificate_that_ends_is_told_in_time(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from unpooled.federation.network import certificates
-    from unpooled.federation.network.check import check_center
     from unpooled.federation.network.running import run_center, run_coordinator
+    from unpooled.federation.network.setup import certificates
+    from unpooled.federation.network.setup.check import check_center
 
     kit = network.kit("Haifa")
 
@@ -179,8 +179,8 @@ def test_a_certificate_that_ends_is_told_in_time(
 @pytest.mark.parametrize("days", [10, 700])
 def test_all_certificates_end_with_the_authority(tmp_path: Path, days: int) -> None:
     pytest.importorskip("nvflare", reason="nvflare is not installed")
-    from unpooled.federation.network import certificates
-    from unpooled.federation.network.provision import make_kits
+    from unpooled.federation.network.setup import certificates
+    from unpooled.federation.network.setup.provision import make_kits
 
     file = tmp_path / "federation.toml"
     file.write_text(f"days = {days}{FEDERATION}")
@@ -195,9 +195,9 @@ def test_all_certificates_end_with_the_authority(tmp_path: Path, days: int) -> N
 def test_a_slow_clock_is_told_from_a_stranger(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from unpooled.federation.network import certificates
-    from unpooled.federation.network.check import check_center
     from unpooled.federation.network.running import run_center
+    from unpooled.federation.network.setup import certificates
+    from unpooled.federation.network.setup.check import check_center
 
     kit = network.kit("Haifa")
     real = datetime.now(UTC)
@@ -222,7 +222,7 @@ def test_a_slow_clock_is_told_from_a_stranger(
 def test_check_says_when_the_coordinators_certificate_has_other_dates(
     network: Network, tmp_path: Path, begins: int, ends: int, answer: str
 ) -> None:
-    from unpooled.federation.network.check import check_center
+    from unpooled.federation.network.setup.check import check_center
 
     kit = network.kit("Haifa")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -20,8 +20,8 @@ from tests.network.networks import Network, hospital, network_of_files, run
 from unpooled import Federation
 from unpooled.center.questions import MomentsQuestion, Reason, decode_answer, encode
 from unpooled.errors import LinkError, MissingError, UnpooledError
-from unpooled.federation.network import lockdown
-from unpooled.federation.network.kits import read_federation
+from unpooled.federation.network.setup import lockdown
+from unpooled.federation.network.setup.kits import read_federation
 
 pytest.importorskip("nvflare", reason="nvflare is not installed")
 
@@ -31,7 +31,8 @@ TRACES = ("unpooled/center/", "unpooled/data/", "duckdb", "data.parquet", "Parqu
 ROGUE = """
 import sys
 from pathlib import Path
-from unpooled.federation.network import lockdown, running
+from unpooled.federation.network.setup import lockdown
+from unpooled.federation.network import running
 
 def unlocked(storage):
     files = lockdown.coordinator_files(storage)
@@ -74,7 +75,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
 
 def make_boss(network: Network) -> None:
     """Mint a kit with the engine's strongest role, as whoever owns the certificates can."""
-    from unpooled.federation.network import provision
+    from unpooled.federation.network.setup import provision
 
     toml = network.folder / "boss.toml"
     toml.write_text('analysts = ["boss"]\n' + network.toml.read_text())

@@ -202,7 +202,7 @@ def last_cell(mean: float, sd: float) -> Any:
 
 
 def survival(
-    scale: float = 2.0, resolution: float | None = None, **parts: tuple[int, ...] | str | None
+    scale: float = 2.0, resolution: float | None = None, **parts: tuple[int, ...] | str | int | None
 ) -> SurvivalTables:
     """Statuses on the lattice of tenths of 2 from 0 to 9; each part is a table of these counts."""
     answers: dict[str, Any] = dict.fromkeys(("events", "censored", "either", "below"))
@@ -268,6 +268,7 @@ def described(
         case SurvivalTables(groups=(group,)):
             for status, part in group.tables():
                 yield group.group, within(part.edges, part.counts), int(status == 1)
+            yield group.group, [9.0] * (group.followed or 0), 0
 
 
 def people(question: Question, aggregate: Aggregate | Catalogue) -> pl.DataFrame:
@@ -336,6 +337,7 @@ LEGAL: list[tuple[Question, Aggregate | Catalogue]] = [
     (SURVIVAL, survival(events=(10, 12), censored=(11,))),
     (SURVIVAL, survival(events=None, censored=(10, 10))),
     (SURVIVAL, survival(either=(11,), below="both")),
+    (SURVIVAL, survival(either=(11,), below="both", followed=10)),
     (LATTICE, cells(10, 10, 12)),
     (LATTICE, cells(20)),
     (LATTICE, cells(10, 10, **first_cell(0.52, 0.3))),
@@ -378,6 +380,8 @@ ILLEGAL: list[tuple[Question, Aggregate, str]] = [
         "nobody has a status must not be said",
     ),
     (SURVIVAL, survival(either=(19,), below="both"), "cannot have fewer than 10 people among 19"),
+    (SURVIVAL, survival(either=(11,), below="both", followed=9), "at least 10"),
+    (SURVIVAL, survival(events=(10,), censored=(11,), followed=10), "are in their table"),
     (SURVIVAL, survival(scale=3.0, events=(10,), censored=(11,)), "power of ten"),
     (
         SurvivalQuestion(variable="los", event="died", horizon=1.0),

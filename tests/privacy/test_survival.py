@@ -164,7 +164,7 @@ def test_one_status_alone_would_give_the_other_away(monkeypatch: pytest.MonkeyPa
     assert attack() is None
 
     def each_by_itself(self: Summary, group: str, lattice: Lattice) -> Any:
-        events, _ = self._times(group)
+        events, *_ = self._times(group)
         table = cell_table(cutting.table_at(np.zeros(0), events, lattice, K, "none"))
         yield GroupStatuses(group=group, events=table, censored=None, either=None, below=None)
 
@@ -172,6 +172,64 @@ def test_one_status_alone_would_give_the_other_away(monkeypatch: pytest.MonkeyPa
     assert attack() is None  # the rule has the four as a part of their own
     without_the_rule(monkeypatch)
     assert attack() == 4
+
+
+def staying(events: int, lost: int, there: int) -> pl.DataFrame:
+    """People of whom some have the event, some are lost, some are followed to the horizon of 60."""
+    months = np.concatenate((np.linspace(3, 55, events + lost), np.full(there, 60.0)))
+    return pl.DataFrame({"months": months, "died": [1] * events + [0] * (lost + there)})
+
+
+@pytest.mark.parametrize(
+    ("events", "lost", "there", "answer"),
+    [
+        (5, 30, 25, ("events", 25)),  # who stays is a part of their own: these had no event
+        (5, 8, 25, ("both", 25)),
+        (5, 30, 9, ("events", None)),  # too few stay
+        (5, 4, 25, ("events", None)),  # too few left before
+        (12, 4, 25, (None, None)),
+    ],
+)
+def test_who_stays_to_the_horizon_is_told_where_k_do_and_k_others(
+    events: int, lost: int, there: int, answer: tuple[str | None, int | None]
+) -> None:
+    group = statuses(ask(center(staying(events, lost, there)), OVERALL))["all"]
+    assert (group.below, group.followed) == answer
+    assert group.people == events + lost + there
+    assert min(min(table.counts) for table in tables(group)) >= K
+
+
+def test_who_stays_is_not_told_where_it_gives_the_others_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nine who left before: the attack is n less those who stay."""
+
+    def attack() -> int | None:
+        answer = ask(center(staying(5, 4, 25)), OVERALL)
+        if answer.aggregate is None:
+            return None
+        group = statuses(answer)["all"]
+        return None if group.followed is None else group.people - group.followed
+
+    assert attack() is None
+
+    def apart(self: Summary, group: str, lattice: Lattice) -> Any:
+        events, before, followed = self._times(group)
+        early = cutting.table_at(np.zeros(0), np.sort([*events, *before]), lattice, 1, "none")
+        yield GroupStatuses(
+            group=group,
+            events=None,
+            censored=None,
+            either=cell_table(early),
+            below="both",
+            followed=len(followed),
+        )
+
+    monkeypatch.setattr(Summary, "_statuses", apart)
+    assert attack() is None  # the rule has the nine as a part of their own
+    without_the_rule(monkeypatch)
+    monkeypatch.setattr(CellTable, "check", lambda *_: None)
+    assert attack() == 9
 
 
 def test_mean_and_counts_of_two_possible_times_are_not_told(

@@ -14,7 +14,7 @@ from unpooled import Federation
 from unpooled.analyses.specification import ANALYSES
 from unpooled.apps.demo import write_hospitals
 from unpooled.apps.workbench.foundation.server import Address, Server
-from unpooled.apps.workbench.researcher.code import Opening
+from unpooled.apps.workbench.researcher.cards.code import Opening
 from unpooled.apps.workbench.researcher.opening import make_server
 from unpooled.apps.workbench.researcher.work import Source
 

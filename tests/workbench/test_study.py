@@ -19,9 +19,9 @@ from unpooled import Federation
 from unpooled.analyses.protocols.protocol import read_protocol
 from unpooled.apps.demo import VARIABLES, write_hospitals
 from unpooled.apps.workbench.foundation.server import Address
-from unpooled.apps.workbench.researcher.code import Opening
-from unpooled.apps.workbench.researcher.draft import Draft, as_file
+from unpooled.apps.workbench.researcher.cards.code import Opening
 from unpooled.apps.workbench.researcher.opening import make_server, source_of_book
+from unpooled.apps.workbench.researcher.studies.draft import Draft, as_file
 from unpooled.apps.workbench.researcher.work import Source
 from unpooled.center.policy import Policy
 from unpooled.center.questions import Reason, Refusal

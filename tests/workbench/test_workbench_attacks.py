@@ -17,7 +17,7 @@ from unpooled import Federation
 from unpooled.apps.workbench.foundation import guard
 from unpooled.apps.workbench.foundation.server import Address
 from unpooled.apps.workbench.researcher import planning
-from unpooled.apps.workbench.researcher.code import Opening
+from unpooled.apps.workbench.researcher.cards.code import Opening
 from unpooled.apps.workbench.researcher.opening import make_server
 from unpooled.apps.workbench.researcher.work import Source, Work
 

@@ -395,7 +395,7 @@ def _meanings(
         if len(levels) != len(groupings):
             raise InputError(f"{answer.center}: {group.group!r} is no block of this protocol")
         of = {name: levels[i] for name, i in place.items()}
-        people = sum(sum(table.counts) for _, table in group.tables())
+        people = group.people
         wanted = dict(view.where)
         if view.by is not None and view.groups is not None:
             both = set(view.groups).intersection(wanted.get(view.by, view.groups))
@@ -562,6 +562,7 @@ def _read(statuses: GroupStatuses, k: int, lattice: Lattice, least: int) -> ArmT
         tables(statuses.either),
         statuses.below,
         least,
+        statuses.followed or 0,
     )
 
 
@@ -803,7 +804,7 @@ def _unknown(arm: str, outcome: OutcomeTables, people: FollowUp) -> Iterator[str
     centers = {block.center for block in blocks if block.tables.below is not None}
     if not centers:
         return
-    share = 1 - known_share(block.tables for block in blocks)
+    share = 1 - known_share([block.tables for block in blocks])
     counted = "1 center gives" if len(centers) == 1 else f"{len(centers)} centers give"
     yield (
         f"{arm}: {counted} times without statuses, since fewer than K people have the event, or "

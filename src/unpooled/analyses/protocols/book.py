@@ -919,10 +919,7 @@ class Book:
             SurvivalQuestion,
             SurvivalTables,
             lambda q: q.variable == time and q.event == outcome.event,
-            lambda answer: {
-                arm.group: sum(sum(table.counts) for _, table in arm.tables())
-                for arm in answer.groups
-            },
+            lambda answer: {arm.group: arm.people for arm in answer.groups},
             selection,
         )
         levels = as_levels(selection)

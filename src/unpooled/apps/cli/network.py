@@ -53,7 +53,7 @@ FederationToml = Annotated[
 @center_app.command("check")
 def center_check(kit: KitFolder, config: CenterToml = None) -> None:
     """Say what is wrong before the center goes live: certificate, address, data, policy."""
-    from unpooled.federation.network.check import check_center
+    from unpooled.federation.network.setup.check import check_center
 
     findings = check_center(kit, config)
     for finding in findings:
@@ -74,7 +74,7 @@ def center_freeze(
     from datetime import date
 
     from unpooled.center.freeze import freeze_rows, use_freeze
-    from unpooled.federation.network.kits import read_kit
+    from unpooled.federation.network.setup.kits import read_kit
 
     read_kit(kit, "center")
     path = kit / "center.toml" if config is None else config
@@ -214,7 +214,7 @@ def center_reviewer(
     from unpooled.center.approval.reviewers import check_reviewer_name, make_reviewer, with_reviewer
     from unpooled.center.config import read_center, reviewers_folder
     from unpooled.errors import InputError
-    from unpooled.federation.network.kits import read_kit
+    from unpooled.federation.network.setup.kits import read_kit
 
     read_kit(kit, "center")
     path = kit / "center.toml" if config is None else config
@@ -274,7 +274,7 @@ def _reviewed(kit: Path, config: Path | None) -> "tuple[Path, Reviewers]":
     """Where what waits is kept, and who decides about it."""
     from unpooled.center.config import pending_folder, read_center, who_reviews
     from unpooled.errors import InputError
-    from unpooled.federation.network.kits import read_kit
+    from unpooled.federation.network.setup.kits import read_kit
 
     read_kit(kit, "center")
     path = kit / "center.toml" if config is None else config
@@ -294,7 +294,7 @@ def federation_init(
     ] = None,
 ) -> None:
     """Make a kit for the coordinator, each center and each analyst that has none yet."""
-    from unpooled.federation.network.provision import make_kits
+    from unpooled.federation.network.setup.provision import make_kits
 
     made = make_kits(federation, out)
     for kit in made:

@@ -579,14 +579,16 @@ class Summary:
             return [by_status(statuses, question, self.cohort)]
 
         def thinner(group: str) -> Thinner[GroupStatuses]:
-            events, censored = self._times(group)
+            events, censored, followed = self._times(group)
+            early = np.sort(np.concatenate((events, censored)))
             return partial(
                 _thinner_statuses,
                 thinner=_thinner if self.question.blocks is None else _thinner_at_once,
                 times={
                     "events": events,
-                    "censored": censored,
-                    "either": np.sort(np.concatenate((events, censored))),
+                    "censored": np.concatenate((censored, followed)),
+                    "either": np.concatenate((early, followed)),
+                    "early": early,
                 },
                 lattice=lattice,
                 k=self.terms.k,
@@ -599,15 +601,18 @@ class Summary:
         return SurvivalTables(scale=facts.scale, groups=groups, resolution=facts.resolution)
 
     def _statuses(self, group: str, lattice: Lattice) -> Iterator[GroupStatuses]:
-        """All or nothing: n and one of the two would give the other away."""
-        events, censored = self._times(group)
-        k, zeros = self.terms.k, self.terms.zeros and self.question.where is None
-        few = [len(times) < k and (len(times) > 0 or not zeros) for times in (events, censored)]
+        """All or nothing: n and one of the two would give the other away.
+
+        Where they are not told, who is followed to the horizon is: these had no event.
+        """
+        events, before, followed = self._times(group)
+        k, censored = self.terms.k, np.concatenate((before, followed))
         if len(events) + len(censored) < k:
             raise RefusedQuestion(Reason.TOO_SMALL, limit=k)
-        everybody = np.sort(np.concatenate((events, censored)))
+        early = np.sort(np.concatenate((events, before)))
+        everybody = np.concatenate((early, followed))
         earlier = self._lattice_edges(group, everybody, lattice)
-        if not any(few):
+        if self._below(events, censored) is None:
             pairs = zip(
                 self._time_tables(earlier, events, lattice),
                 self._time_tables(earlier, censored, lattice),
@@ -618,9 +623,23 @@ class Summary:
                     group=group, events=had, censored=had_not, either=None, below=None
                 )
             return
-        below: Any = "both" if all(few) else "events" if few[0] else "censored"
+        if min(len(early), len(followed)) >= k and (below := self._below(events, before)):
+            nobody = GroupStatuses(
+                group=group, events=None, censored=None, either=None, below=below
+            )
+            for table in self._time_tables(earlier, early, lattice):
+                yield msgspec.structs.replace(nobody, either=table, followed=len(followed))
+        below = self._below(events, censored)
         for table in self._time_tables(earlier, everybody, lattice):
             yield GroupStatuses(group=group, events=None, censored=None, either=table, below=below)
+
+    def _below(self, events: FloatArray, censored: FloatArray) -> Any:
+        """Which status has too few people to be told; None: neither."""
+        k, zeros = self.terms.k, self.terms.zeros and self.question.where is None
+        few = [len(times) < k and (len(times) > 0 or not zeros) for times in (events, censored)]
+        if not any(few):
+            return None
+        return "both" if all(few) else "events" if few[0] else "censored"
 
     def _time_tables(
         self, earlier: Sequence[FloatArray], times: FloatArray, lattice: Lattice
@@ -641,14 +660,17 @@ class Summary:
                     wide = status_table(times, lattice, min(least, len(times)), draws, "none")
                     yield cell_table(table_at(wide.edges, times, lattice, k, moments))
 
-    def _times(self, group: str) -> tuple[FloatArray, FloatArray]:
-        """Sorted event and censoring times; who is left at the horizon is censored."""
+    def _times(self, group: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Sorted times of events, and of those censored before the horizon; and who is left there.
+
+        These are censored at the horizon.
+        """
         members, status = self.cohort.members(group), self.cohort.status()
         times, horizon = self.cohort.value(), self.question.horizon
         seen = members & (status > 0) & ~np.isnan(times)
         had = seen & (status == 1) & (times <= horizon)
         rest = np.minimum(times[seen & ~had], horizon)
-        return np.sort(times[had]), np.sort(rest)
+        return np.sort(times[had]), np.sort(rest[rest < horizon]), rest[rest >= horizon]
 
     def _facts(self, horizon: float | None = None) -> "LatticeFacts":
         return center_facts(self.cohort, self.question.variable, horizon)
@@ -834,7 +856,8 @@ def _thinner_statuses(
         parts = frozenset(part - first for part in lacking if 0 < part - first <= len(table.counts))
         first += len(table.counts)
         if parts:
-            tables[name] = thinner(table, parts, times[name], lattice, k, moments)
+            whose = "early" if name == "either" and statuses.followed is not None else name
+            tables[name] = thinner(table, parts, times[whose], lattice, k, moments)
             if tables[name] is None:
                 return None
             changed = True

@@ -38,6 +38,10 @@ class GroupStatuses(Message, frozen=True):
     Where fewer than K people have one of the two statuses, or nobody where that may not be told,
     neither is: `either` then describes all of them, and `below` says which status it was.
     A table is None where nobody has the status.
+
+    Who is still followed at the horizon is censored there. Where statuses are not told, K such
+    people or more are a part of their own, `followed`; `either` and `below` then speak of those who
+    left before.
     """
 
     group: str
@@ -45,6 +49,12 @@ class GroupStatuses(Message, frozen=True):
     censored: CellTable | None
     either: CellTable | None
     below: Literal["events", "censored", "both"] | None
+    followed: int | None = None
+
+    @property
+    def people(self) -> int:
+        """How many people it speaks for."""
+        return (self.followed or 0) + sum(sum(table.counts) for _, table in self.tables())
 
     def tables(self) -> tuple[tuple[int, CellTable], ...]:
         """Each table and its status; 0 is either."""
@@ -81,12 +91,14 @@ class SurvivalTables(Aggregate, frozen=True, tag="survival", tag_field="say"):
             _check_statuses(group, terms.zeros and question.where is None)
             for _, table in group.tables():
                 table.check(lattice, terms.moments, terms.k, terms.k)
-            people = sum(sum(table.counts) for _, table in group.tables())
-            terms.check_people(people)
-            if group.below == "both" and people > 2 * (terms.k - 1):
+            terms.check_people(group.people)
+            left = group.people - (group.followed or 0)
+            if group.below == "both" and left > 2 * (terms.k - 1):
                 raise GateError(
-                    f"both statuses cannot have fewer than {terms.k} people among {people}"
+                    f"both statuses cannot have fewer than {terms.k} people among {left}"
                 )
+            if group.followed is not None:
+                terms.check_people(group.followed)
         tables = (table for group in self.groups for _, table in group.tables())
         measures = (number for table in tables for number in table.measures())
         return numbers_in(self.scale, self.resolution, measures)
@@ -104,7 +116,12 @@ def _sentence(group: GroupStatuses) -> str:
     if group.below is None:
         return f"{group.group} {events} events, {censored} censored"
     few = {"both": "either status"}.get(group.below, group.below)
-    return f"{group.group} {either} people, fewer than K {few}"
+    if group.followed is None:
+        return f"{group.group} {either} people, fewer than K {few}"
+    return (
+        f"{group.group} {either} people who left before the horizon, fewer than K {few}, and "
+        f"{group.followed} still followed there"
+    )
 
 
 def _check_statuses(group: GroupStatuses, zeros: bool) -> None:
@@ -116,25 +133,34 @@ def _check_statuses(group: GroupStatuses, zeros: bool) -> None:
             raise GateError("that nobody has a status must not be said")
     elif by_status or group.either is None:
         raise GateError("where a status has too few people, neither may be given")
+    if group.below is None and group.followed is not None:
+        raise GateError("where statuses are given, people at the horizon are in their table")
 
 
 def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) -> Disclosure:
     """One group by status and cell; who has no status or no time is a part that is not told."""
     members, status = people.members(group.group), people.status()
-    times, late = people.value(), people.value() > question.horizon
+    times, horizon = people.value(), question.horizon
+    known = members & (status > 0) & ~np.isnan(times)
+    events = known & (status == EVENT) & (times <= horizon)
+    at_end = known & ~events & (times >= horizon)
     part, first = np.zeros(len(members), dtype=np.int32), 0
     counts: list[int | None] = []
     numbers: list[int] = []
     for wanted, table in group.tables():
-        seen = members & (status > 0) & ~np.isnan(times)
-        if wanted:
-            had = (status == EVENT) & ~late
-            seen &= had if wanted == EVENT else ~had
-        cut = np.minimum(times[seen], question.horizon)
+        seen = {EVENT: events, CENSORED: known & ~events}.get(wanted, known)
+        if group.followed is not None:
+            seen = seen & ~at_end
+        cut = np.minimum(times[seen], horizon)
         part[seen] = first + np.searchsorted(np.array(table.edges), cut) + 1
         first += len(table.counts)
         counts += table.counts
         numbers += table.numbers()
+    if group.followed is not None:
+        first += 1
+        part[at_end] = first
+        counts.append(group.followed)
+        numbers.append(1)
     rest = members & (part == 0)
     if rest.any():
         part[rest] = first + 1

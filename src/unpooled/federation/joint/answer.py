@@ -45,7 +45,7 @@ from unpooled.center.questions.joint import (
     JointPlan,
     JointScale,
 )
-from unpooled.federation.joint.program import JointNumbers, PartNumbers
+from unpooled.federation.joint.computation.program import JointNumbers, PartNumbers
 from unpooled.maths.joint.cutting import JointCells
 from unpooled.maths.joint.levels import fine_blocks
 

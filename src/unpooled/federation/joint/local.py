@@ -13,10 +13,10 @@ from unpooled.center.records.keys import CenterKey
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
 from unpooled.federation.joint.answer import joint_answer
-from unpooled.federation.joint.program import JointNumbers, joint_numbers
+from unpooled.federation.joint.computation.program import JointNumbers, joint_numbers
+from unpooled.federation.joint.computation.runtime import Alone
+from unpooled.federation.joint.computation.secure import InconsistentError, Secure
 from unpooled.federation.joint.record import NAME, JointRecord
-from unpooled.federation.joint.runtime import Alone
-from unpooled.federation.joint.secure import InconsistentError, Secure
 from unpooled.federation.joint.shares import opened_shares
 from unpooled.maths.joint.shares import (
     KEEPERS,

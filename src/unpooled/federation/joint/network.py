@@ -17,7 +17,7 @@ from unpooled.center.questions import (
 )
 from unpooled.center.records.signatures import signed_by_all, without_signatures
 from unpooled.errors import JointError, MessageError
-from unpooled.federation.joint.keeping import keep_question
+from unpooled.federation.joint.keepers.keeping import keep_question
 
 _RUN = 32  # bytes that name a computation
 

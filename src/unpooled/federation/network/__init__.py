@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def connect(path: str | Path, timeout: float = 60.0, progress: Show | None = None) -> "FlareLink":
     """The link to the centers of a `federation.toml`."""
-    from unpooled.federation.network.certificates import check_valid
-    from unpooled.federation.network.kits import find_analyst_kit, read_federation, read_kit
+    from unpooled.federation.network.setup.certificates import check_valid
+    from unpooled.federation.network.setup.kits import find_analyst_kit, read_federation, read_kit
 
     if not timeout > 0:
         raise InputError(f"timeout must be positive, got {timeout:g}")

@@ -15,8 +15,8 @@ from nvflare.fuel.flare_api.flare_api import Session
 from unpooled.center.questions import Keeper, Reason, Refusal
 from unpooled.errors import LinkError
 from unpooled.federation.joint.network import NetworkKeepers
-from unpooled.federation.network.kits import user_name
 from unpooled.federation.network.session import JOB, LOST, CoordinatorSession, write_job
+from unpooled.federation.network.setup.kits import user_name
 from unpooled.federation.progress import Progress, Show
 
 # A center says a word every two seconds, but for up to ten none while it ends the job of a
@@ -63,6 +63,7 @@ class FlareLink:
         self._user = user_name(analyst)
         self._session = CoordinatorSession(kit, self._user, timeout)
         self._losses = 0  # of the session, when a job was opened last
+        self._under_way = False  # a question that the coordinator has taken
         self._held: dict[tuple[bytes, tuple[str, ...]], tuple[str, float]] = {}
 
     @property
@@ -87,6 +88,7 @@ class FlareLink:
         Without `stewards`, a center whose steward has not decided is not waited for.
         """
         deadline = time.monotonic() + self.timeout
+        self._under_way = False
         asked = question, tuple(centers)
         ticket, until = self._ticket(asked, deadline, stewards)
         answers, state = self._round(question, ticket, centers, deadline, stewards)
@@ -183,6 +185,7 @@ class FlareLink:
             self._job = self._job or self._find(deadline) or self._open_job(deadline)
             reply = self._say(self._job, topic, data, deadline)
             if reply:
+                self._under_way = True
                 return reply
             self._job = None
             if time.monotonic() >= deadline:
@@ -216,10 +219,11 @@ class FlareLink:
 
     def _gather(self, deadline: float) -> set[str]:
         """The connected centers; after a loss of the coordinator they need time to come back."""
-        patience = (deadline - time.monotonic()) / 2 if self._session.losses > self._losses else 0
-        end = time.monotonic() + patience
+        end = time.monotonic() + (deadline - time.monotonic()) / 2
+        lost = self._under_way or self._session.losses > self._losses
+        wanted = len(self._centers) if lost else 1
         connected = self.connected()
-        while len(connected) < len(self._centers) and time.monotonic() < end:
+        while len(connected) < wanted and time.monotonic() < end:
             time.sleep(0.5)
             connected = self.connected()
         self._losses = self._session.losses

@@ -15,8 +15,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -27,13 +27,15 @@ from unpooled.center import Center
 from unpooled.center.approval.steward import Steward
 from unpooled.center.config import TICK
 from unpooled.errors import HeldError
-from unpooled.federation.joint.keeping import KEEP, Keeping
+from unpooled.federation.joint.keepers.carried import batch
+from unpooled.federation.joint.keepers.keeping import KEEP, Keeping
+from unpooled.maths.joint.shares import KEEPERS
 
 DESK = "UNPOOLED_DESK"  # the environment variable with the socket's address
 
 HELD: Final = "held"  # the steward has not decided yet
 
-_ASK, _CONFIRM = b"?", b"="
+_ASK, _CONFIRM, _CARRY = b"?", b"=", b"&"
 _YES, _NO, _WAIT = b"+", b"-", b"~"
 _TICKET = re.compile(rb"[0-9a-f]{32}")
 _MOST_ASKER = 200  # letters of an analyst's name
@@ -113,12 +115,36 @@ class Desk:
         with connection:
             try:
                 message, came = connection.recv_bytes(), time.monotonic()
+                if message[:1] == _CARRY:
+                    self._carry(connection, message[1:])
+                    return
                 reply = self._reply(message[:1], message[1:])
                 if message[:1] != _CONFIRM:
                     time.sleep(until_tick(time.monotonic() - came, self._tick))
                 connection.send_bytes(reply)
             except (EOFError, OSError):  # whoever asked is gone
                 _log.info("a question was given up before its answer", exc_info=True)
+
+    def _carry(self, connection: "Connection[bytes, bytes]", run: bytes) -> None:
+        """Hand the engine what a keeper says to others, and the keeper what these say."""
+        if self._keeping is None:
+            return
+        box = self._keeping.mailbox(run)
+
+        def take() -> None:
+            with suppress(EOFError, OSError):
+                while True:
+                    box.arriving.put(connection.recv_bytes())
+            for place in range(KEEPERS):  # the engine's process let go
+                box.lose(place)
+            box.leaving.put(None)
+
+        taker = threading.Thread(target=take, daemon=True)
+        taker.start()
+        while (some := batch(box.leaving)) is not None:
+            connection.send_bytes(some)
+        with suppress(OSError):
+            connection.send_bytes(b"")  # the end
 
     def _reply(self, kind: bytes, content: bytes) -> bytes:
         if kind == _CONFIRM:
@@ -190,6 +216,18 @@ def ask_center(
     if reply[:1] == _WAIT:
         return HELD
     return reply[1:] if reply[:1] == _YES else None
+
+
+@contextmanager
+def carrying(run: bytes) -> "Iterator[Connection[bytes, bytes] | None]":
+    """The way of a keeper's messages from and to the center's own process."""
+    address = os.environ.get(DESK)
+    if address is None:
+        yield None
+        return
+    with Client(address, family="AF_UNIX") as connection:
+        connection.send_bytes(_CARRY + run)
+        yield connection
 
 
 def was_released(payload: bytes) -> bool:

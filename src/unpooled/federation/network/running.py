@@ -15,14 +15,14 @@ from unpooled.center import Center
 from unpooled.center.config import open_center, read_center
 from unpooled.center.records.keys import CenterKey
 from unpooled.errors import InputError, LinkError
-from unpooled.federation.joint.keeping import Keeping
+from unpooled.federation.joint.keepers.keeping import Keeping
 from unpooled.federation.joint.record import JointRecord
 from unpooled.federation.network import connect
-from unpooled.federation.network.certificates import check_valid
 from unpooled.federation.network.desk import DESK, Desk
-from unpooled.federation.network.engine_process import REGISTERED, STARTED, EngineProcess
-from unpooled.federation.network.kits import KEEPER_KEY, Kit, read_federation, read_kit
-from unpooled.federation.network.lockdown import center_files, coordinator_files, write_files
+from unpooled.federation.network.engine.engine_process import REGISTERED, STARTED, EngineProcess
+from unpooled.federation.network.setup.certificates import check_valid
+from unpooled.federation.network.setup.kits import KEEPER_KEY, Kit, read_federation, read_kit
+from unpooled.federation.network.setup.lockdown import center_files, coordinator_files, write_files
 
 Say = Callable[[str], None]
 

@@ -17,7 +17,7 @@ from nvflare.fuel.flare_api import api_spec
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 
 from unpooled.errors import LinkError
-from unpooled.federation.network.lockdown import CONTROLLER, EXECUTOR
+from unpooled.federation.network.setup.lockdown import CONTROLLER, EXECUTOR
 
 JOB = "questions"
 

@@ -25,6 +25,7 @@ from unpooled.maths.lattice.lattice import (
     nearest_multiples,
     one_value,
 )
+from unpooled.maths.moments import MeanSD
 from unpooled.maths.survival.cell_shape import spread_by_shape
 from unpooled.maths.survival.follow_up import FollowUp, stack
 from unpooled.maths.survival.statuses import BlockPeople, Statuses, expected_statuses
@@ -41,7 +42,8 @@ class ArmTables:
     """What one center tells of one arm: both statuses, or one table of all and which was below K.
 
     The tables of a status speak for different people each; mostly there is one. A status below K
-    has `least` people or more: 0 where it may not be told that nobody has it.
+    has `least` people or more: 0 where it may not be told that nobody has it. Beside a table of all
+    there may be people who are `followed` to the horizon, and had no event.
     """
 
     k: int
@@ -50,12 +52,15 @@ class ArmTables:
     either: Tables = ()
     below: Below | None = None
     least: int = 1
+    followed: int = 0
 
     def __post_init__(self) -> None:
         if bool(self.either) == bool(self.events or self.censored):
             raise ValueError("an arm must have tables by status or of either, not both")
         if bool(self.either) != (self.below is not None):
             raise ValueError("below must be given with either, and only then")
+        if self.followed and self.below is None:
+            raise ValueError("followed must be given with either alone")
 
     @property
     def tables(self) -> Tables:
@@ -63,15 +68,20 @@ class ArmTables:
         return (*self.events, *self.censored, *self.either)
 
     @property
+    def unclear(self) -> int:
+        """How many people have no known status."""
+        return sum(table.people for table in self.either)
+
+    @property
     def people(self) -> int:
         """How many people they speak for."""
-        return sum(table.people for table in self.tables)
+        return sum(table.people for table in self.tables) + self.followed
 
 
 def known_share(arm: Iterable[ArmTables]) -> float:
     """The share of an arm's people whose status was released."""
-    parts = [(tables.people, tables.below is None) for tables in arm]
-    return sum(people for people, exact in parts if exact) / sum(people for people, _ in parts)
+    parts = [(tables.people, tables.unclear) for tables in arm]
+    return 1 - sum(unclear for _, unclear in parts) / sum(people for people, _ in parts)
 
 
 def known_until(arm: Iterable[ArmTables], lattice: Lattice) -> float:
@@ -87,7 +97,10 @@ def known_until(arm: Iterable[ArmTables], lattice: Lattice) -> float:
     >>> round(known_until([ArmTables(10, (times,))], Lattice(1.0, lower=0.0, upper=40.0)), 2)
     24.86
     """
-    return max(_known_until(table, lattice) for block in arm for table in block.tables)
+    blocks = list(arm)
+    if any(block.followed for block in blocks):
+        return lattice.upper
+    return max(_known_until(table, lattice) for block in blocks for table in block.tables)
 
 
 def _known_until(table: LatticeTable, lattice: Lattice) -> float:
@@ -145,11 +158,7 @@ def reconstruct(blocks: Sequence[Block], lattice: Lattice) -> list[FollowUp]:
     What is expected depends on all blocks of all arms, and so do the draws: blocks that are
     compared belong into one call.
     """
-    frank = _tell_all_they_may(blocks)
-    read = [
-        _with_crowd(block.tables, lattice) if block.center in frank else block.tables
-        for block in blocks
-    ]
+    read = _with_horizon(blocks, lattice)
     events = _placed([tables.events for tables in read], lattice)
     censored = _placed([tables.censored for tables in read], lattice)
     either = _placed([tables.either for tables in read], lattice)
@@ -158,7 +167,10 @@ def reconstruct(blocks: Sequence[Block], lattice: Lattice) -> list[FollowUp]:
         for block, *parts in zip(blocks, events, censored, either, strict=True)
     ]
     statuses = expected_statuses(people, lattice.upper)
-    return [_follow_up(arm_people, statuses.get(i)) for i, arm_people in enumerate(people)]
+    return [
+        _follow_up(of_block, statuses.get(i), lattice.upper * np.ones(block.tables.followed))
+        for i, (block, of_block) in enumerate(zip(blocks, people, strict=True))
+    ]
 
 
 def _tell_all_they_may(blocks: Sequence[Block]) -> set[int]:
@@ -178,37 +190,119 @@ def _tell_all_they_may(blocks: Sequence[Block]) -> set[int]:
     return telling - thinned
 
 
-def _with_crowd(tables: ArmTables, lattice: Lattice) -> ArmTables:
-    """The tables, with a crowd at the horizon where a center's last cell of censorings has no mean.
+@dataclass(frozen=True, slots=True)
+class _AtHorizon:
+    """How many of a block's people are still followed at the horizon, in the last cell of a table.
 
-    A center that tells means withholds one where all but 1 to K−1 of a cell's people share a value
-    with K others (`cell_moments`). People who are followed up to the end of a study do. The few
-    others are taken to be half as many as they can be.
+    Without `least` and `most` they are known: they have a cell of their own, or none can be there.
     """
-    censored = tuple(_crowd(table, tables.k, lattice) for table in tables.censored)
-    either = tables.either
-    if tables.below != "censored":  # else most of them have the event
-        either = tuple(_crowd(table, tables.k, lattice) for table in either)
-    return replace(tables, censored=censored, either=either)
+
+    there: int
+    least: int
+    most: int
 
 
-def _crowd(table: LatticeTable, k: int, lattice: Lattice) -> LatticeTable:
-    if lattice.upper not in lattice.atoms:
-        return table
+def _with_horizon(blocks: Sequence[Block], lattice: Lattice) -> list[ArmTables]:
+    """The tables, with those who are still followed at the horizon in a cell of their own.
+
+    K people and K others have one at their center. Fewer of either are in the last cell with the
+    others. A center that tells means withholds one where all but 1 to K−1 of a cell's people share
+    a value with K others (`cell_moments`), so a crowd shows. How many are there is estimated as
+    unknown statuses are, from all blocks; where no center has a crowd, nobody is.
+    """
+    frank = _tell_all_they_may(blocks)
+    at_horizon = [_at_horizon(block, lattice, block.center in frank) for block in blocks]
+    if not any(one is not None and max(one.there, one.least) for one in at_horizon):
+        return [block.tables for block in blocks]
+    places = [i for i, one in enumerate(at_horizon) if one is not None]
+    people = [
+        _staying(block, one)
+        for block, one in zip(blocks, at_horizon, strict=True)
+        if one is not None
+    ]
+    number = {
+        places[i]: float(found.events.sum()) for i, found in expected_statuses(people, 1.0).items()
+    }
+    tables, carried = [block.tables for block in blocks], 0.0
+    for i, expected in number.items():  # whole people, as many in all as are expected
+        whole = round(expected + carried)
+        carried += expected - whole
+        tables[i] = _staying_apart(blocks[i].tables, whole, lattice)
+    return tables
+
+
+def _staying(block: Block, at_horizon: _AtHorizon) -> BlockPeople:
+    """The block as people who stay or not: with the event or not, all at one time."""
+    one, known = np.array([float(block.tables.people)]), at_horizon.most == 0
+    events = np.array([float(at_horizon.there)]) if known else None
+    return BlockPeople(
+        block.center, block.groups, np.zeros(1), one, events, at_horizon.least, at_horizon.most
+    )
+
+
+def _at_horizon(block: Block, lattice: Lattice, frank: bool) -> _AtHorizon | None:
+    tables, k = block.tables, block.tables.k
+    last = tables.censored or tables.either
+    if len(last) != 1 or lattice.upper not in lattice.atoms:
+        return None
+    (table,) = last
     people = int(table.counts[-1])
-    few = (1 + min(k - 1, people - k)) // 2  # of 1 to as many
-    side = float(lattice.atom_sides[-1, 0])
-    edge = float(table.edges[-1]) if len(table.edges) else lattice.lower
-    if not math.isnan(table.means[-1]) or edge >= side or few < 1:
-        return table
-    return replace(
+    if tables.followed or _ends_apart(table, lattice):
+        return _AtHorizon(tables.followed or people, 0, 0)
+    if frank and math.isnan(table.means[-1]):
+        few = min(k - 1, people - k)
+        if tables.either:  # of those who had the event, too: these are few where they are below K
+            few = people if tables.below == "censored" else few
+        return _AtHorizon(0, people - few if few > 0 else 0, people - 1)
+    most = min(people, k - 1) if frank else people
+    while most and _others(table, most, lattice) is None:
+        most -= 1
+    return _AtHorizon(0, 0, most)
+
+
+def _ends_apart(table: LatticeTable, lattice: Lattice) -> bool:
+    """Whether the people of its last cell all stand at the horizon."""
+    alone = bool(len(table.edges)) and table.edges[-1] >= lattice.atom_sides[-1, 0]
+    return alone or bool(table.means[-1] == lattice.upper and table.sds[-1] == 0)
+
+
+def _others(table: LatticeTable, there: int, lattice: Lattice) -> MeanSD | None:
+    """The others of the last cell, where so many stand at the horizon; None: it cannot be."""
+    people, mean, sd = int(table.counts[-1]), float(table.means[-1]), float(table.sds[-1])
+    rest, end = people - there, lattice.upper
+    low = float(table.edges[-1]) if len(table.edges) else lattice.lower
+    if not rest:
+        return None
+    if math.isnan(mean):
+        return MeanSD(rest, math.nan, math.nan)
+    other = (people * mean - there * end) / rest
+    if not low < other < end or math.isnan(sd):
+        return MeanSD(rest, other, math.nan) if low < other < end else None
+    spread = (people * (sd**2 + mean**2) - there * end**2) / rest - other**2
+    if not 0 <= spread <= (other - low) * (end - other):
+        return None
+    return MeanSD(rest, other, math.sqrt(spread))
+
+
+def _staying_apart(tables: ArmTables, there: int, lattice: Lattice) -> ArmTables:
+    """The tables where so many of the last cell stand at the horizon, or as many as can."""
+    (table,) = tables.censored or tables.either
+    there = min(there, int(table.counts[-1]) - 1)
+    while there and (others := _others(table, there, lattice)) is None:
+        there -= 1
+    if there < 1 or others is None:
+        return tables
+    apart = replace(
         table,
-        edges=np.append(table.edges, side),
-        counts=np.append(table.counts[:-1], (few, people - few)),
-        means=np.append(table.means, lattice.upper),
-        sds=np.append(table.sds, 0.0),
+        edges=np.append(table.edges, float(lattice.atom_sides[-1, 0])),
+        counts=np.append(table.counts[:-1], (others.n, there)),
+        means=np.append(table.means[:-1], (others.mean, lattice.upper)),
+        sds=np.append(table.sds[:-1], (others.sd, 0.0)),
         scale=None,  # between two limits no cell has one
     )
+    if tables.censored:
+        return replace(tables, censored=(apart,))
+    return replace(tables, either=(apart,))
 
 
 def _people(block: Block, events: Times, censored: Times, either: Times) -> BlockPeople:
@@ -230,7 +324,7 @@ def event_range(tables: ArmTables) -> tuple[int, int]:
     >>> event_range(some)
     (21, 29)
     """
-    n, few, least = tables.people, tables.k - 1, tables.least
+    n, few, least = tables.unclear, tables.k - 1, tables.least
     most = {"events": min(few, n - tables.k), "both": min(few, n - least)}.get(
         tables.below or "", n - least
     )
@@ -240,12 +334,17 @@ def event_range(tables: ArmTables) -> tuple[int, int]:
     return fewest, most
 
 
-def _follow_up(block: BlockPeople, statuses: Statuses | None) -> FollowUp:
+def _follow_up(block: BlockPeople, statuses: Statuses | None, followed: FloatArray) -> FollowUp:
+    """The people of a block; those who are followed to the horizon had no event."""
     centers = np.full(len(block.times), block.center)
     if statuses is None:
         assert block.events is not None  # only who has no status is estimated
         return FollowUp.of(block.times, block.events, block.people, centers)
-    return FollowUp.of(block.times, statuses.events, block.people, centers, statuses.drawn)
+    people = FollowUp.of(block.times, statuses.events, block.people, centers, statuses.drawn)
+    if not len(followed):
+        return people
+    there = np.full(len(followed), block.center)
+    return stack([people, FollowUp.of(followed, np.zeros(len(followed)), None, there)])
 
 
 def _placed(tables: Sequence[Tables], lattice: Lattice) -> list[Times]:

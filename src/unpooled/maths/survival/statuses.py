@@ -31,7 +31,8 @@ _SEED = 20_240  # the same tables give the same numbers
 _KNOTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the curve in time, as shares of all who left
 _FINE = 3  # pieces between two knots
 _SPREADS = (0.05, 0.1, 0.2, 0.3, 0.45, 0.65, 0.9, 1.3)  # SDs of center effects, looked at in turn
-_PRIOR_SD = {"level": 5.0, "group": 2.0, "curve": 1.5, "slope": 1.0, "end": 5.0}  # logits
+_PRIOR_SD = {"level": 5.0, "group": 2.0, "curve": 1.5, "slope": 1.0, "end": 3.0}  # logits
+_AT_END = -6.0  # logits: who is still followed at the horizon seldom has the event just there
 _STEPS, _FAR, _CLOSE = 40, 2.0, 1e-8  # of Newton's method
 
 
@@ -205,6 +206,7 @@ class _Counts:
     block: IntArray  # of each open row
     ranges: _Ranges
     prior_sd: FloatArray
+    expected: FloatArray  # the prior's means
 
     @classmethod
     def of(cls, blocks: Sequence[BlockPeople], model: _Model) -> "_Counts":
@@ -213,6 +215,8 @@ class _Counts:
         other = [block for block in coarse if block.events is None]
         width = len(model.prior_sd) + len(model.centers)
         none = [np.empty((0, width))]
+        expected = np.zeros(width)
+        expected[len(model.prior_sd) - 1] = _AT_END
         return cls(
             np.concatenate([model.columns(block) for block in exact] or none),
             np.concatenate([block.people for block in exact] or [np.empty(0)]),
@@ -222,6 +226,7 @@ class _Counts:
             np.repeat(np.arange(len(other)), [len(block.times) for block in other]),
             _Ranges.of(other),
             model.prior_sd,
+            expected,
         )
 
     def precision(self, spread: float) -> FloatArray:
@@ -261,7 +266,7 @@ def _posterior(counts: _Counts) -> FloatArray:
     by Laplace's approximation, as in [3]_. Draws come in pairs on both sides of the mode.
     """
     modes, weights = [], []
-    at = np.zeros(counts.open.shape[1])
+    at = np.array(counts.expected)
     for spread in _SPREADS:
         at, height, information = _mode(counts, counts.precision(spread), at)
         modes.append((at, information))
@@ -290,7 +295,7 @@ def _mode(
     step: FloatArray = np.zeros(len(at))
     for _ in range(_STEPS):
         likelihood, slope, information = counts.look(at + step)
-        reached = likelihood - float(precision @ (at + step) ** 2) / 2
+        reached = likelihood - float(precision @ (at + step - counts.expected) ** 2) / 2
         if reached < height - 1e-9:
             step = step / 2
             if np.abs(step).max() < _CLOSE:
@@ -298,7 +303,9 @@ def _mode(
             continue
         at, height = at + step, reached
         full = information + np.diag(precision)
-        step = np.asarray(np.linalg.solve(full, slope - precision * at), dtype=np.float64)
+        step = np.asarray(
+            np.linalg.solve(full, slope - precision * (at - counts.expected)), dtype=np.float64
+        )
         step = step * min(1.0, _FAR / max(float(np.abs(step).max()), 1e-300))
         if np.abs(step).max() < _CLOSE:
             break

@@ -55,14 +55,14 @@ def people_text(people: float) -> str:
 
 
 def people_number(people: float) -> str:
-    """A number of people in a table: shared out, they need not be whole; a tenth is enough.
+    """A number of people in a table, whole also where they are shared out or estimated.
 
     Examples
     --------
-    >>> people_number(354.0), people_number(12.3487), people_number(0.9929), people_number(1271.4)
-    ('354', '12.3', '1', '1271')
+    >>> people_number(354.0), people_number(12.6487), people_number(0.3), people_number(0.0)
+    ('354', '13', '<1', '0')
     """
-    return number(round(people, 1))
+    return "<1" if 1e-6 < people < 0.5 else str(round(people))
 
 
 def p_text(log10_p: float) -> str:

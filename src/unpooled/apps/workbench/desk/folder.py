@@ -33,7 +33,7 @@ class CenterFolder:
             raise InputError(f"there is no center.toml in {str(folder)!r}. Hint: name it: --config")
         is_kit = (folder / "kit.toml").is_file()
         if is_kit:
-            from unpooled.federation.network.kits import read_kit
+            from unpooled.federation.network.setup.kits import read_kit
 
             read_kit(folder, "center")
         read_center(path)
@@ -75,7 +75,7 @@ class CenterFolder:
     def findings(self) -> Sequence[Finding]:
         """What the data check says; of a kit also what the network needs."""
         if self.is_kit:
-            from unpooled.federation.network.check import check_center
+            from unpooled.federation.network.setup.check import check_center
 
             return check_center(self.folder, self.config)
         return list(center_findings(self.center(), self.config.parent))

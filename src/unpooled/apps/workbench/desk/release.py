@@ -312,6 +312,8 @@ def _tables(aggregate: object, write: _Writer) -> Iterator[Table]:
                 for status, table in {**some, "either": statuses.either}.items():
                     if table is not None:
                         yield _cells(table, write, write.group(statuses.group), status)
+                if statuses.followed is not None:
+                    yield _followed(statuses.followed, write, write.group(statuses.group))
         case Categories():
             yield from _categories(aggregate, write)
         case CenterTable():
@@ -367,6 +369,13 @@ def _cells(table: CellTable, write: _Writer, group: tuple[str, ...], status: str
     if all(mean is None for mean in (*table.means, *table.sds)):
         columns, rows = columns[:1], [Row(row.names, row.cells[:1]) for row in rows]
     return write.table(columns, rows, title, (str(write.words("column.cell")),))
+
+
+def _followed(people: int, write: _Writer, group: tuple[str, ...]) -> Table:
+    """How many people of a group are still followed at the horizon."""
+    title = f"{' · '.join(filter(None, group))}, {write.words('status.followed')}"
+    row = write.row((*group, "followed"), people=people)
+    return write.table(["people"], [Row((), row.cells)], title, ())
 
 
 def _ranges(edges: Sequence[float | None], words: Words) -> list[str]:

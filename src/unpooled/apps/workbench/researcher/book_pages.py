@@ -15,9 +15,9 @@ from unpooled.analyses.protocols.book import Book
 from unpooled.analyses.specification import ANALYSES, Analysis, Argument
 from unpooled.apps.workbench.foundation.page import form, go, session
 from unpooled.apps.workbench.researcher import words
-from unpooled.apps.workbench.researcher.code import command_line, python_code
+from unpooled.apps.workbench.researcher.cards.code import command_line, python_code
+from unpooled.apps.workbench.researcher.cards.saving import KINDS, file_name, saved
 from unpooled.apps.workbench.researcher.forms import Choices, Typed, fields_of, read_arguments
-from unpooled.apps.workbench.researcher.saving import KINDS, file_name, saved
 from unpooled.apps.workbench.researcher.work import Answered, Source, Work
 from unpooled.errors import UnpooledError
 from unpooled.results.report.text import alignment

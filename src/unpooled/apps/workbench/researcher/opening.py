@@ -14,7 +14,7 @@ from unpooled.apps.workbench.foundation.server import (
     read_passwords,
 )
 from unpooled.apps.workbench.foundation.sessions import Sessions
-from unpooled.apps.workbench.researcher.code import Opening
+from unpooled.apps.workbench.researcher.cards.code import Opening
 from unpooled.apps.workbench.researcher.work import Source
 from unpooled.results.report.text import count
 
@@ -77,7 +77,7 @@ def run(
 ) -> None:
     """Serve until Ctrl-C. A key for programs is written to a file that only its owner reads."""
     from unpooled.apps.workbench.foundation.server import serve
-    from unpooled.apps.workbench.researcher.drawing import warm_up
+    from unpooled.apps.workbench.researcher.cards.drawing import warm_up
 
     Thread(target=warm_up, daemon=True).start()
     server = make_server(source, address)

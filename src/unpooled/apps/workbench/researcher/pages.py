@@ -13,7 +13,8 @@ from unpooled.apps.workbench.foundation.sessions import Sessions
 from unpooled.apps.workbench.researcher import words
 from unpooled.apps.workbench.researcher.api import Api
 from unpooled.apps.workbench.researcher.book_pages import BookPages, file_response
-from unpooled.apps.workbench.researcher.code import command_line, python_code
+from unpooled.apps.workbench.researcher.cards.code import command_line, python_code
+from unpooled.apps.workbench.researcher.cards.saving import KINDS, OF_REPORTS
 from unpooled.apps.workbench.researcher.forms import (
     Typed,
     choices_of,
@@ -21,8 +22,7 @@ from unpooled.apps.workbench.researcher.forms import (
     read_arguments,
 )
 from unpooled.apps.workbench.researcher.planning import Planning, fields
-from unpooled.apps.workbench.researcher.saving import KINDS, OF_REPORTS
-from unpooled.apps.workbench.researcher.study_pages import StudyPages
+from unpooled.apps.workbench.researcher.studies.study_pages import StudyPages
 from unpooled.apps.workbench.researcher.work import Entry, Source, Work
 from unpooled.errors import UnpooledError
 from unpooled.results.catalogue import CatalogueRow

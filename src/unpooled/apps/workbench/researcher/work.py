@@ -12,13 +12,13 @@ from markupsafe import Markup
 
 from unpooled.analyses.protocols.book import Book
 from unpooled.analyses.specification import ANALYSES, Analysis
-from unpooled.apps.workbench.researcher.code import Opening
-from unpooled.apps.workbench.researcher.draft import Draft
-from unpooled.apps.workbench.researcher.drawing import draw
+from unpooled.apps.workbench.researcher.cards.code import Opening
+from unpooled.apps.workbench.researcher.cards.drawing import draw
+from unpooled.apps.workbench.researcher.cards.sketch import Sketch, sketch
 from unpooled.apps.workbench.researcher.forms import Typed
 from unpooled.apps.workbench.researcher.planning import Planned
-from unpooled.apps.workbench.researcher.sketch import Sketch, sketch
-from unpooled.apps.workbench.researcher.study import Study
+from unpooled.apps.workbench.researcher.studies.draft import Draft
+from unpooled.apps.workbench.researcher.studies.study import Study
 from unpooled.center.data.variables import Codebook
 from unpooled.center.questions import MISSING, Protocol
 from unpooled.errors import InputError, UnpooledError

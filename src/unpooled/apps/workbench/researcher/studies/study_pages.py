@@ -13,15 +13,15 @@ from unpooled.apps.workbench.foundation.page import form, go, session
 from unpooled.apps.workbench.in_words.question import ProtocolInWords, protocol_in_words
 from unpooled.apps.workbench.in_words.words import Words
 from unpooled.apps.workbench.researcher import words
-from unpooled.apps.workbench.researcher.draft import (
+from unpooled.apps.workbench.researcher.cards.saving import file_name
+from unpooled.apps.workbench.researcher.studies.draft import (
     Draft,
     GroupRow,
     OutcomeRow,
     as_file,
     blocks_of,
 )
-from unpooled.apps.workbench.researcher.saving import file_name
-from unpooled.apps.workbench.researcher.study import Study
+from unpooled.apps.workbench.researcher.studies.study import Study
 from unpooled.apps.workbench.researcher.work import Source, Work
 from unpooled.errors import UnpooledError
 from unpooled.results.report.text import alignment

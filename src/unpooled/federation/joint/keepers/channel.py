@@ -5,12 +5,13 @@ encrypted under a key of this conversation, with its number.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
 
+GREETING = 17  # bytes: the keeper's place, and 16 that nobody sent before
 _LABEL = Struct("<q")
 _NUMBER = 12  # bytes of a nonce
 _LOST = -3  # the label of the last words of a keeper that lost another one
@@ -90,3 +91,26 @@ def channel_keys(
         key.channel_key(other, conversation + direction) for direction in (b" low", b" high")
     )
     return (low, high) if first else (high, low)
+
+
+def greeted(
+    place: int,
+    other: int,
+    names: Sequence[str],
+    key: SealKey,
+    publics: Sequence[str],
+    run: bytes,
+    greetings: tuple[bytes, bytes],
+    write: Callable[[bytes], None],
+) -> SealedChannel:
+    """The channel to another keeper, once the greetings went out and came in.
+
+    They make its keys those of this conversation alone; raises JointError.
+    """
+    mine, theirs = greetings
+    if len(theirs) != GREETING or theirs[0] != other:
+        raise JointError(f"the keeper {names[other]} did not greet as one", (names[other],))
+    first = place < other
+    both = mine + theirs if first else theirs + mine
+    keys = channel_keys(key, publics[other], run + both, first=first)
+    return SealedChannel(names[other], keys, write)

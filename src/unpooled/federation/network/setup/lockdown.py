@@ -10,10 +10,10 @@ from typing import Any
 
 ANALYST = "lead"  # the engine's name of the one role that may ask
 
-EXECUTOR = "unpooled.federation.network.executor.QuestionExecutor"
-CONTROLLER = "unpooled.federation.network.controller.QuestionController"
-RESULT_FILTER = "unpooled.federation.network.result_filter.OnlyReleases"
-ANNOUNCER = "unpooled.federation.network.announcer.Announcer"
+EXECUTOR = "unpooled.federation.network.engine.executor.QuestionExecutor"
+CONTROLLER = "unpooled.federation.network.engine.controller.QuestionController"
+RESULT_FILTER = "unpooled.federation.network.engine.result_filter.OnlyReleases"
+ANNOUNCER = "unpooled.federation.network.engine.announcer.Announcer"
 
 _ROLES = ("project_admin", "org_admin", ANALYST, "member")
 _FORBIDDEN = (

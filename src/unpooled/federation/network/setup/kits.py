@@ -9,9 +9,9 @@
     address = "coordinator.example.org"
     port = 8002
 
-    [[keepers]]                    # of joint centers: none or three, where they reach each other
+    [[keepers]]                    # of joint centers: none or three
     name = "Haifa"
-    address = "haifa.example.org"
+    address = "haifa.example.org"  # where the others reach it; without, through the coordinator
     port = 8101
 
 A kit is a folder that one participant gets, with the keys inside: hand it over safely.
@@ -64,10 +64,19 @@ class Address(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             raise InputError(f"address must be a host name or IPv4 address, got {self.address!r}")
 
 
-class KeeperPlace(Address, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A center that keeps shares of joint centers, and where the other two reach it."""
+class KeeperPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A center that keeps shares of joint centers; an address, where the other two reach it there.
+
+    Without addresses keepers reach each other through the coordinator's engine.
+    """
 
     name: str
+    address: str | None = None
+    port: int = 8003
+
+    def __post_init__(self) -> None:
+        if self.address is not None:
+            Address(address=self.address, port=self.port)
 
 
 class KitKeeper(KeeperPlace, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -109,6 +118,9 @@ class FederationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
                 raise InputError(f"keepers: {unknown('center', name, self.centers)}")
         if names and not len(set(names)) == len(names) == KEEPERS:
             raise InputError(f"keepers must name {KEEPERS} different centers, got {names}")
+        places = [keeper.address for keeper in self.keepers]
+        if None in places and any(places):
+            raise InputError("keepers must have an address each, or none of them")
 
 
 class Kit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -193,7 +205,8 @@ def _toml(kit: Kit) -> bytes:
 
 def _lines(written: msgspec.Struct) -> list[str]:
     """A line for each field: strings, numbers and lists are as in JSON."""
-    fields = [field.name for field in msgspec.structs.fields(type(written))]
+    names = [field.name for field in msgspec.structs.fields(type(written))]
+    fields = [name for name in names if getattr(written, name) is not None]
     encoded = {name: msgspec.json.encode(getattr(written, name)).decode() for name in fields}
     return [f"{name} = {text}" for name, text in encoded.items()]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from unpooled.center.check import Finding, center_findings
 from unpooled.center.config import read_center
 from unpooled.errors import UnpooledError
-from unpooled.federation.network.certificates import client_context, read_certificate
-from unpooled.federation.network.kits import Kit, read_kit
-from unpooled.federation.network.lockdown import center_files, loosened
+from unpooled.federation.network.setup.certificates import client_context, read_certificate
+from unpooled.federation.network.setup.kits import Kit, read_kit
+from unpooled.federation.network.setup.lockdown import center_files, loosened
 
 _SOON = 30  # days
 _DATES = {  # what OpenSSL says of a certificate of this federation's authority → in words

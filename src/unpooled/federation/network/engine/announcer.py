@@ -7,7 +7,7 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
-from unpooled.federation.network.engine_process import READY
+from unpooled.federation.network.engine.engine_process import READY
 
 
 class Announcer(FLComponent):

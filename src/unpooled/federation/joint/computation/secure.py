@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unpooled.federation.joint.runtime import integers
+from unpooled.federation.joint.computation.runtime import integers
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.shares import FieldArray
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
-from unpooled.federation.joint.channel import SealedChannel, channel_keys
+from unpooled.federation.joint.keepers.channel import GREETING, SealedChannel, greeted
 
-_HELLO = 17  # bytes: the keeper's place, and 16 that nobody sent before
 _MOST = 2**28  # bytes of a message
 _AGAIN = 0.05  # seconds until an address is tried again
 
@@ -85,17 +84,15 @@ class _Meeting:
     async def _join(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, expected: int | None
     ) -> None:
-        greeting = bytes([self._place]) + secrets.token_bytes(_HELLO - 1)
+        greeting = bytes([self._place]) + secrets.token_bytes(GREETING - 1)
         writer.write(greeting)
-        hello = await reader.readexactly(_HELLO)
+        hello = await reader.readexactly(GREETING)
         other = hello[0]
         wrong = other >= self._place if expected is None else other != expected
         if wrong or other in self.channels:
             raise JointError("a caller is no keeper of this run, or called twice")
-        first = self._place < other
-        both = greeting + hello if first else hello + greeting
-        keys = channel_keys(self._key, self._publics[other], self._run + both, first=first)
-        channel = SealedChannel(self._names[other], keys, lambda message: _write(writer, message))
+        about = self._place, other, self._names, self._key, self._publics, self._run
+        channel = greeted(*about, (greeting, hello), lambda message: _write(writer, message))
         self.channels[other] = channel
         reading = asyncio.create_task(_read(reader, channel))
         self._reading.add(reading)

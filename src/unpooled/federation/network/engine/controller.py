@@ -23,7 +23,7 @@ from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
 from unpooled.federation.network.desk import HELD
-from unpooled.federation.network.executor import ALIVE, QUESTION, RELEASE, TASK, TICKET
+from unpooled.federation.network.engine.executor import ALIVE, QUESTION, RELEASE, TASK, TICKET
 
 _PATIENCE = 2.0  # seconds that one `ask` waits for answers before it says who is missing
 _KEPT = 64  # rounds that can still be asked for

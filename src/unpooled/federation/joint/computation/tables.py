@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unpooled.federation.joint.secure import MOST_PEOPLE, Secure
+from unpooled.federation.joint.computation.secure import MOST_PEOPLE, Secure
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.cutting import PARTS, JointCells, Node, Split, aim, next_level
 

@@ -14,7 +14,7 @@ import msgspec
 from unpooled.center.records.line_file import create_file
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import InputError, LinkError
-from unpooled.federation.network.kits import (
+from unpooled.federation.network.setup.kits import (
     KEEPER_KEY,
     Address,
     FederationFile,
@@ -24,7 +24,12 @@ from unpooled.federation.network.kits import (
     read_federation,
     user_name,
 )
-from unpooled.federation.network.lockdown import ANALYST, analyst_files, center_files, write_files
+from unpooled.federation.network.setup.lockdown import (
+    ANALYST,
+    analyst_files,
+    center_files,
+    write_files,
+)
 
 COORDINATOR = "coordinator"  # the name in its certificate, whatever its address is
 _ORGANISATION = "unpooled"
@@ -94,7 +99,7 @@ def _build(who: FederationFile, authority: Path) -> Path:
     from nvflare.lighter.impl.workspace import WorkspaceBuilder
     from nvflare.lighter.provisioner import Provisioner
 
-    from unpooled.federation.network.certificates import Certificates, keep_to_owner
+    from unpooled.federation.network.setup.certificates import Certificates, keep_to_owner
 
     builders = [
         WorkspaceBuilder(),

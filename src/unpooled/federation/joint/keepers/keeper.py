@@ -1,14 +1,15 @@
 """A keeper: a process of its own at one of three centers, for one computation.
 
 It reads its task and its shares from standard input, and writes what was opened, or why nothing
-was, to standard output.
+was, to standard output. Where keepers have no addresses, what they say to each other goes the same
+way, to be carried by their centers.
 """
 
 import asyncio
 import os
 import sys
 from collections.abc import Collection
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 import msgspec
 
@@ -16,11 +17,12 @@ from unpooled.center.questions.joint import JointPlan
 from unpooled.center.questions.message import Message
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
-from unpooled.federation.joint.channel import SealedChannel
-from unpooled.federation.joint.program import JointNumbers, joint_numbers
-from unpooled.federation.joint.runtime import join
-from unpooled.federation.joint.secure import InconsistentError, Opened, Secure
-from unpooled.federation.joint.tcp import meet
+from unpooled.federation.joint.computation.program import JointNumbers, joint_numbers
+from unpooled.federation.joint.computation.runtime import join
+from unpooled.federation.joint.computation.secure import InconsistentError, Opened, Secure
+from unpooled.federation.joint.keepers.carried import ANSWER, framed, meet_carried, read_frame
+from unpooled.federation.joint.keepers.channel import SealedChannel
+from unpooled.federation.joint.keepers.tcp import meet
 from unpooled.maths.joint.shares import KEEPERS, are_shares, from_bytes
 
 T = TypeVar("T")
@@ -37,7 +39,7 @@ class KeeperInput(Message, frozen=True):
     plan: JointPlan
     place: int
     names: tuple[str, ...]
-    addresses: tuple[tuple[str, int], ...]
+    addresses: tuple[tuple[str, int], ...] | None  # None: the centers carry what they say
     publics: tuple[str, ...]
     private: Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
     run: bytes
@@ -58,17 +60,40 @@ class KeeperOutput(Message, frozen=True):
     sent: int = 0
 
 
-async def compute(given: KeeperInput, opened: Opened) -> KeeperOutput:
+class Carriage:
+    """Standard input and output, as the way to the other keepers."""
+
+    def __init__(self, reader: asyncio.StreamReader, output: BinaryIO) -> None:
+        self.reader = reader
+        self._output = output
+        self._flushes = False
+
+    def write(self, frame: bytes) -> None:
+        """Send a message; those that are sent at once leave at once."""
+        self._output.write(frame)
+        if not self._flushes:
+            self._flushes = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushes = False
+        self._output.flush()
+
+
+async def compute(given: KeeperInput, opened: Opened, carriage: Carriage) -> KeeperOutput:
     """Meet the others, compute together, and say what was opened."""
     shares = from_bytes(given.shares)
     if len(shares) != given.plan.length or not are_shares(shares):
         raise JointError("shares are out of range")
     loop = asyncio.get_running_loop()
     start = loop.time()
-    key = SealKey(given.private)
-    channels, server = await meet(
-        given.place, given.names, given.addresses, key, given.publics, given.run, given.patience
-    )
+    key, server = SealKey(given.private), None
+    about = key, given.publics, given.run, given.patience
+    if given.addresses is None:
+        carried = carriage.reader, carriage.write
+        channels = await meet_carried(given.place, given.names, *about, carried)
+    else:
+        channels, server = await meet(given.place, given.names, given.addresses, *about)
 
     async def work() -> JointNumbers | None:
         runtime = await join(given.place, channels)
@@ -123,22 +148,30 @@ async def _unless_lost(
     raise JointError(f"the computation took longer than {longest:g} s")
 
 
-def main() -> None:
-    """Read the input, compute, write the output, and end at once: steps of others may hang."""
-    answer = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever else is printed is no part of the answer
-    given = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=KeeperInput)
+async def _answered(output: BinaryIO) -> KeeperOutput:
+    """Read the input, and compute."""
+    reader = asyncio.StreamReader(limit=2**24)
+    loop, opened = asyncio.get_running_loop(), Opened()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+    _, task = await read_frame(reader)
+    given = msgspec.msgpack.decode(task, type=KeeperInput)
     if len(given.names) != KEEPERS:
         raise SystemExit(f"there must be {KEEPERS} keepers, got {len(given.names)}")
-    opened = Opened()
     try:
-        output = asyncio.new_event_loop().run_until_complete(compute(given, opened))
+        return await compute(given, opened, Carriage(reader, output))
     except (JointError, InconsistentError) as error:
         names = error.names if isinstance(error, JointError) else ()
         begun = bool(opened.numbers)
-        output = KeeperOutput(numbers=None, problem=str(error), names=names, begun=begun)
-    answer.write(msgspec.msgpack.encode(output))
-    answer.flush()
+        return KeeperOutput(numbers=None, problem=str(error), names=names, begun=begun)
+
+
+def main() -> None:
+    """Read the input, compute, write the output, and end at once: steps of others may hang."""
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever else is printed is no part of the answer
+    answer = asyncio.new_event_loop().run_until_complete(_answered(output))
+    output.write(framed(ANSWER, msgspec.msgpack.encode(answer)))
+    output.flush()
     os._exit(0)
 
 

@@ -6,7 +6,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 
 from unpooled.federation.network.desk import HELD, was_released
-from unpooled.federation.network.executor import RELEASE
+from unpooled.federation.network.engine.executor import RELEASE
 
 
 class OnlyReleases(Filter):

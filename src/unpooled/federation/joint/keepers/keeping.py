@@ -1,12 +1,17 @@
 """A keeper's side: opens the shares that are sealed to it, and computes with the other two.
 
-The computation runs in a process of its own. What it opens leaves through the center's gate.
+The computation runs in a process of its own. What it opens leaves through the center's gate. What
+it says to the other keepers goes to their addresses, or else through mailboxes, from which the
+engine carries it.
 """
 
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
+from typing import IO
 from typing import Protocol as Interface
 
 import msgspec
@@ -18,13 +23,21 @@ from unpooled.center.records.ledger import Ledger
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError, MessageError
 from unpooled.federation.joint.answer import joint_answer
-from unpooled.federation.joint.keeper import KeeperInput, KeeperOutput
+from unpooled.federation.joint.keepers.carried import (
+    ANSWER,
+    Mailbox,
+    batch,
+    framed,
+    next_frame,
+)
+from unpooled.federation.joint.keepers.keeper import KeeperInput, KeeperOutput
 from unpooled.federation.joint.record import JointRecord
 from unpooled.federation.joint.shares import opened_shares
-from unpooled.maths.joint.shares import added, to_bytes
+from unpooled.maths.joint.shares import KEEPERS, added, to_bytes
 
 KEEP = b'{"ask":"keep"'  # so a question to keepers begins
 _STARTING = 30.0  # seconds that a process may take beside the computation
+_MOST_BOXES = 4  # of computations at once
 
 
 class Place(Interface):
@@ -36,8 +49,8 @@ class Place(Interface):
         ...
 
     @property
-    def address(self) -> str:
-        """Where the other two reach it."""
+    def address(self) -> str | None:
+        """Where the other two reach it; None: through the engine."""
         ...
 
     @property
@@ -80,6 +93,7 @@ class Keeping:
         self._center = center
         self._patience, self._longest = patience, longest
         self._last: tuple[bytes, Release] | None = None  # a question that was repeated on the way
+        self._boxes: dict[bytes, Mailbox] = {}
 
     def answer(self, payload: bytes) -> Release:
         """Compute, and let out what was opened, or why nothing was."""
@@ -94,6 +108,12 @@ class Keeping:
         release = self._center.release_opened(asked.question, answer, self.record.ledger)
         self._last = digest, release
         return release
+
+    def mailbox(self, run: bytes) -> Mailbox:
+        """Where the messages of a computation are, from whichever side comes first."""
+        while len(self._boxes) >= _MOST_BOXES and run not in self._boxes:
+            del self._boxes[next(iter(self._boxes))]
+        return self._boxes.setdefault(run, Mailbox())
 
     def close(self) -> None:
         """Let go of the ledger."""
@@ -129,11 +149,12 @@ class Keeping:
 
     def _compute(self, asked: KeepQuestion, shares: bytes) -> KeeperOutput:
         """The computation in a process of its own."""
+        addresses = [(place.address, place.port) for place in self._places if place.address]
         given = KeeperInput(
             plan=asked.question.plan,
             place=self._place,
             names=tuple(place.name for place in self._places),
-            addresses=tuple((place.address, place.port) for place in self._places),
+            addresses=tuple(addresses) if len(addresses) == KEEPERS else None,
             publics=tuple(place.public for place in self._places),
             private=self._private,
             run=asked.run,
@@ -141,16 +162,52 @@ class Keeping:
             patience=self._patience,
             longest=self._longest,
         )
-        command = [sys.executable, "-m", "unpooled.federation.joint.keeper"]
-        limit = self._patience + self._longest + _STARTING
-        lost = KeeperOutput(numbers=None, problem="it ended", names=(self._name,), begun=True)
+        box = self.mailbox(asked.run)
         try:
-            done = subprocess.run(
-                command, input=msgspec.msgpack.encode(given), capture_output=True, timeout=limit
-            )
-            return msgspec.msgpack.decode(done.stdout, type=KeeperOutput)
-        except (subprocess.TimeoutExpired, msgspec.MsgspecError):
-            return lost
+            return run_keeper(given, box)
+        finally:
+            box.leaving.put(None)
+            self._boxes.pop(asked.run, None)
+
+
+def run_keeper(given: KeeperInput, box: Mailbox) -> KeeperOutput:
+    """The process of a keeper, from its input to its output; it ends, whatever happens."""
+    me = given.names[given.place]
+    limit = given.patience + given.longest + _STARTING
+    command = [sys.executable, "-m", "unpooled.federation.joint.keepers.keeper"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        late = threading.Timer(limit, process.kill)
+        late.start()
+        feeder = threading.Thread(target=_feed, args=(box, process.stdin), daemon=True)
+        try:
+            # its input comes first, though messages of others may have come before
+            process.stdin.write(framed(given.place, msgspec.msgpack.encode(given)))
+            process.stdin.flush()
+            feeder.start()
+            while (frame := next_frame(process.stdout)) is not None:
+                place, message = frame
+                if place == ANSWER:
+                    return msgspec.msgpack.decode(message, type=KeeperOutput)
+                box.leaving.put(framed(place, message))
+        except (OSError, msgspec.MsgspecError):
+            pass  # it ended
+        finally:
+            late.cancel()
+            process.kill()
+            box.arriving.put(None)
+            feeder.join()
+    return KeeperOutput(numbers=None, problem="it ended", names=(me,), begun=True)
+
+
+def _feed(box: Mailbox, target: IO[bytes]) -> None:
+    """Hand on what arrives."""
+    with suppress(OSError, ValueError):
+        while (some := batch(box.arriving)) is not None:
+            target.write(some)
+            target.flush()
 
 
 def _none(

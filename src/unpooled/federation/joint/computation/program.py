@@ -19,8 +19,8 @@ from unpooled.center.questions.joint import (
     JointScale,
 )
 from unpooled.center.questions.message import Message
-from unpooled.federation.joint.secure import InconsistentError, Secure
-from unpooled.federation.joint.tables import Counted, cut_tables, first_reaching
+from unpooled.federation.joint.computation.secure import InconsistentError, Secure
+from unpooled.federation.joint.computation.tables import Counted, cut_tables, first_reaching
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.cutting import JointCells
 from unpooled.maths.joint.levels import (

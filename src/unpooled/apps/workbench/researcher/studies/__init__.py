@@ -1,0 +1,1 @@
+"""Studies: a protocol is built, looked at, and asked once."""

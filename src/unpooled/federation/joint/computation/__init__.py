@@ -1,0 +1,1 @@
+"""What the keepers compute on shares, whoever carries their messages."""

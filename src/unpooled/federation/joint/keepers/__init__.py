@@ -1,0 +1,1 @@
+"""The keepers: three processes, and the channels between them."""

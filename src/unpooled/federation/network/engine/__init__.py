@@ -1,0 +1,1 @@
+"""What runs inside the engine's own processes, and the process of the engine."""

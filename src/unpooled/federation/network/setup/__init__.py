@@ -1,0 +1,1 @@
+"""How a federation is set up: kits, certificates, settings, and a check of them."""
