@@ -5,15 +5,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from unpooled.analyses.specification import Analysis, Argument, Command
 from unpooled_study.progress import silent
+
+if TYPE_CHECKING:
+    from unpooled_study.own import StudyResult
+    from unpooled_study.planning import PlanResult
 
 study_app = typer.Typer(help="Simulation studies: the paper's, and your own.", no_args_is_help=True)
 
-SIMS, SURVIVAL_SIMS = 1000, 200  # of a plan; a run of survival takes a tenth of a second and more
 Sims = Annotated[int, typer.Option(help="Simulations of each setting.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 Jobs = Annotated[
@@ -119,137 +123,96 @@ def study_quantiles(
         _show(run_quantiles(read, jobs_of(jobs), folder), as_json)
 
 
-def plan(
-    sizes: Annotated[
-        list[str],
-        typer.Option(metavar="NUMBERS...", help="People of group x per center: 300,200,100."),
-    ],
-    effect: Annotated[
-        float | None,
-        typer.Option(help="How much larger group y is, of a number.", show_default=False),
-    ] = None,
-    hazard_ratio: Annotated[
-        float | None,
-        typer.Option(
-            help="Of times to an event: the hazard of group y to that of x.", show_default=False
+PLAN = Analysis(
+    "plan",
+    "Power and precision of a planned federation, against pooled data.",
+    "power by people",
+    (
+        Argument(
+            "sizes",
+            "numbers",
+            "People of group x per center: 300,200,100.",
+            required=True,
+            hint="--sizes 300 200 100",
         ),
-    ] = None,
-    proportions: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NUMBERS...", help="The share of group x, and of y: .2,.3.", show_default=False
+        Argument("effect", "number", "How much larger group y is, of a number."),
+        Argument(
+            "hazard_ratio", "number", "Of times to an event: the hazard of group y to that of x."
         ),
-    ] = None,
-    sizes_y: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NUMBERS...", help="People of group y, if not as many.", show_default=False
+        Argument(
+            "proportions",
+            "numbers",
+            "The share of group x, and of y: .2,.3.",
+            hint="--proportions .2 .3",
         ),
-    ] = None,
-    median: Annotated[
-        float | None,
-        typer.Option(help="With --hazard-ratio: the median of group x.", show_default=False),
-    ] = None,
-    follow_up: Annotated[
-        float | None,
-        typer.Option(help="With --hazard-ratio: when follow-up ends.", show_default=False),
-    ] = None,
-    dropout: Annotated[
-        float | None,
-        typer.Option(
-            help="With --hazard-ratio: the share lost before, evenly.", show_default=False
+        Argument(
+            "sizes_y", "numbers", "People of group y, if not as many.", hint="--sizes-y 300 200"
         ),
-    ] = None,
-    center_sd: Annotated[
-        float, typer.Option(help="SD of the centers' levels, log hazards or log odds.")
-    ] = 0.0,
-    effect_sd: Annotated[
-        float, typer.Option(help="SD of the centers' effects, log hazard or log odds ratios.")
-    ] = 0.0,
-    family: Annotated[
-        str | None,
-        typer.Option(
-            help="With --effect: such as normal (the default), t:df=3 or gamma:shape=4,scale=2.",
-            show_default=False,
+        Argument("median", "number", "With --hazard-ratio: the median of group x."),
+        Argument("follow_up", "number", "With --hazard-ratio: when follow-up ends."),
+        Argument("dropout", "number", "With --hazard-ratio: the share lost before, evenly."),
+        Argument("center_sd", "number", "SD of the centers' levels, log hazards or log odds.", 0.0),
+        Argument(
+            "effect_sd",
+            "number",
+            "SD of the centers' effects, log hazard or log odds ratios.",
+            0.0,
         ),
-    ] = None,
-    k: Annotated[int, typer.Option("--k", help="Every number describes at least K people.")] = 10,
-    alternative: Annotated[
-        str | None,
-        typer.Option(
-            help="With --effect: two-sided (the default), greater or less.", show_default=False
+        Argument(
+            "family",
+            "text",
+            "With --effect: such as normal (the default), t:df=3 or gamma:shape=4,scale=2.",
         ),
-    ] = None,
-    level: Annotated[float, typer.Option(help="The level of the tests.")] = 0.05,
-    power: Annotated[
-        float | None, typer.Option(help="Also find the people needed for this power.")
-    ] = None,
-    p: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NUMBERS...",
-            help="With --effect: also the standard error of these quantiles: .5,.98.",
+        Argument("k", "whole", "Every number describes at least K people.", 10, rule="at least 1"),
+        Argument(
+            "alternative",
+            "choice",
+            "With --effect: two-sided (the default), greater or less.",
+            choices=("two-sided", "greater", "less"),
         ),
-    ] = None,
-    sims: Annotated[
-        int | None,
-        typer.Option(
-            help="Simulations: 1000, with --hazard-ratio 200, if not given.", show_default=False
+        Argument("level", "number", "The level of the tests.", 0.05),
+        Argument("power", "number", "Also find the people needed for this power."),
+        Argument(
+            "p",
+            "numbers",
+            "With --effect: also the standard error of these quantiles: .5,.98.",
+            rule="numbers in (0, 1)",
+            hint="--p .5 .98",
         ),
-    ] = None,
-    seed: Seed = 1,
-    jobs: Jobs = None,
-    chart: Annotated[Path | None, typer.Option(help="Write power by people (.svg, .png).")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Power and precision of a planned federation, against pooled data.
+        Argument(
+            "sims",
+            "whole",
+            "Simulations: 1000, with --hazard-ratio 200, if not given.",
+            rule="at least 20",
+        ),
+        Argument("seed", "whole", "The same seed gives the same numbers.", 1),
+        Argument("jobs", "whole", "Processes; all cores, if not given.", rule="at least 1"),
+    ),
+    "For a number (--effect), times to an event (--hazard-ratio, --median, --follow-up) or a\n"
+    "proportion (--proportions).",
+)
 
-    For a number (--effect), times to an event (--hazard-ratio, --median, --follow-up) or a
-    proportion (--proportions).
-    """
+
+def run_plan(quiet: bool, **typed: Any) -> "PlanResult":
+    """Simulate a planned federation, as it is declared."""
     from unpooled_study.planning import make_plan
     from unpooled_study.reading import read_plan
 
-    if chart is not None:
-        from unpooled.results.report.page import check_chart_file
-
-        check_chart_file(chart)
-    n_x, n_y, quantiles, shares = (
-        ",".join(typed) if typed else None for typed in (sizes, sizes_y, p, proportions)
-    )
-    planned = read_plan(
-        n_x or "",
-        n_y,
-        effect=effect,
-        hazard_ratio=hazard_ratio,
-        proportions=shares,
-        center_sd=center_sd,
-        effect_sd=effect_sd,
-        k=k,
-        level=level,
-        power=power,
-        family=family,
-        alternative=alternative,
-        p=quantiles,
-        median=median,
-        follow_up=follow_up,
-        dropout=dropout,
-    )
-    usual = SIMS if hazard_ratio is None else SURVIVAL_SIMS
-    with _kept(None) as folder, silent(as_json):
-        result = make_plan(planned, usual if sims is None else sims, seed, jobs_of(jobs), folder)
-    if chart is not None:
-        from unpooled.results.charts.charts import save
-
-        save(result.chart(), chart)
-    _show(result, as_json)
+    PLAN.check(typed)
+    sims, seed, jobs = (typed.pop(name, default) for name, default in _SIMULATION.items())
+    planned = read_plan(**typed)
+    usual = SIMS if typed.get("hazard_ratio") is None else SURVIVAL_SIMS
+    with _kept(None) as folder, silent(quiet):
+        return make_plan(planned, sims or usual, seed, jobs_of(jobs), folder)
 
 
-class _Result(Protocol):
-    def to_dict(self) -> dict[str, Any]: ...
+_SIMULATION = {"sims": None, "seed": 1, "jobs": None}
+SIMS, SURVIVAL_SIMS = 1000, 200  # a run of survival takes a tenth of a second and more
+
+plan = Command(PLAN, run_plan)
 
 
-def _show(result: _Result, as_json: bool) -> None:
+def _show(result: "StudyResult", as_json: bool) -> None:
     text = json.dumps(result.to_dict(), ensure_ascii=False) if as_json else str(result)
     typer.echo(text)
 

@@ -1,5 +1,6 @@
-"""Reading what the command line says about a plan."""
+"""A plan from what is asked of it: of which kind it is, and its family by name."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -10,20 +11,16 @@ from unpooled_study.planning import AnyPlan, Plan, ProportionPlan, SurvivalPlan
 
 
 def read_plan(
-    sizes: str,
-    sizes_y: str | None = None,
+    sizes: Sequence[float],
+    sizes_y: Sequence[float] | None = None,
     *,
     effect: float | None = None,
     hazard_ratio: float | None = None,
-    proportions: str | None = None,
-    center_sd: float = 0.0,
-    effect_sd: float = 0.0,
-    k: int = 10,
-    level: float = 0.05,
+    proportions: Sequence[float] | None = None,
     power: float | None = None,
     **other: Any,
 ) -> AnyPlan:
-    """A plan from text; `other` goes with one of the three kinds, and is None where not given."""
+    """A plan from what is declared; some of `other` goes with one of the three kinds."""
     kinds = {"effect": effect, "hazard-ratio": hazard_ratio, "proportions": proportions}
     given = [name for name, value in kinds.items() if value is not None]
     if len(given) != 1:
@@ -31,50 +28,34 @@ def read_plan(
             "say what differs: --effect (of a number), --hazard-ratio (of times to an event) or "
             f"--proportions, got {' and '.join(given) or 'none'}"
         )
-    for name, value in (("center-sd", center_sd), ("effect-sd", effect_sd)):
-        if value < 0:
-            raise InputError(f"{name} must not be negative, got {value:g}")
-    if k < 1:
-        raise InputError(f"k must be at least 1, got {k}")
     rest = {name: value for name, value in other.items() if value is not None}
+    about = {name: rest.pop(name) for name in _OF_ALL if name in rest}
+    for name in ("center_sd", "effect_sd"):
+        if about.get(name, 0) < 0:
+            raise InputError(f"{name.replace('_', '-')} must not be negative, got {about[name]:g}")
     wrong = next((name for name in rest if name not in _GO_WITH[given[0]]), None)
     if wrong is not None:
         kind = next(kind for kind, names in _GO_WITH.items() if wrong in names)
         raise InputError(f"{wrong.replace('_', '-')} goes with {kind}, not with {given[0]}")
-    n_x = tuple(int(n) for n in numbers(sizes, "sizes"))
-    n_y = n_x if sizes_y is None else tuple(int(n) for n in numbers(sizes_y, "sizes-y"))
-    about: dict[str, Any] = {
-        "center_sd": center_sd,
-        "effect_sd": effect_sd,
-        "k": k,
-        "level": level,
-        "power": power,
-    }
+    n_x = tuple(map(int, sizes))
+    n_y = n_x if sizes_y is None else tuple(map(int, sizes_y))
     if hazard_ratio is not None:
         lacking = [name for name in ("median", "follow_up") if name not in rest]
         if lacking:
             raise InputError(f"hazard-ratio needs {lacking[0].replace('_', '-')}")
-        return SurvivalPlan(n_x, n_y, hazard_ratio, **about, **rest)
+        return SurvivalPlan(n_x, n_y, hazard_ratio, power=power, **about, **rest)
     if proportions is not None:
-        shares = numbers(proportions, "proportions")
-        if len(shares) != 2:
-            raise InputError(f"proportions must be those of group x and y, got {proportions!r}")
-        return ProportionPlan(n_x, n_y, shares[0], shares[1], **about)
-    alternative = rest.get("alternative", "two-sided")
-    if alternative not in ("two-sided", "greater", "less"):
-        raise InputError(f"alternative must be two-sided, greater or less, got {alternative!r}")
+        if len(proportions) != 2:
+            typed = ",".join(f"{share:g}" for share in proportions)
+            raise InputError(f"proportions must be those of group x and y, got {typed!r}")
+        return ProportionPlan(n_x, n_y, proportions[0], proportions[1], power=power, **about)
     assert effect is not None  # one of the three is given
-    return Plan(
-        n_x=n_x,
-        n_y=n_y,
-        effect=effect,
-        family=read_family(rest.get("family", "normal")),
-        alternative=alternative,
-        p=tuple(numbers(rest["p"], "p")) if "p" in rest else (),
-        **about,
-    )
+    family = read_family(rest.pop("family", "normal"))
+    p = tuple(rest.pop("p", ()))
+    return Plan(n_x, n_y, effect, family=family, power=power, p=p, **about, **rest)
 
 
+_OF_ALL = ("center_sd", "effect_sd", "k", "level")
 _GO_WITH = {
     "effect": ("family", "alternative", "p"),
     "hazard-ratio": ("median", "follow_up", "dropout"),

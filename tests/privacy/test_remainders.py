@@ -193,6 +193,6 @@ def test_what_follows_is_a_combination_of_told_sets(answer: list[int], new: int)
 
     truth, sets = Told.nothing(8, 1), [people(bits) for bits in answer]
     for number, part in enumerate(sets, 1):
-        truth = truth.tell(part, np.ones(1, dtype=np.int64), number)
+        truth = truth.heard(part, np.ones(1, dtype=np.int64), number)
     ranks = [np.linalg.matrix_rank(np.array(some)) for some in (sets, [*sets, people(new)])]
     assert truth.follows(people(new)) == (ranks[0] == ranks[1])

@@ -12,15 +12,17 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 from unpooled import Federation
+from unpooled.apps.cli.analyses import command_of_package
+from unpooled.apps.cli.options import CommandWithRows
 from unpooled.errors import InputError
-from unpooled_study.commands import plan
+from unpooled_study.commands import plan, run_plan
 from unpooled_study.families import Gamma, Normal
 from unpooled_study.monte_carlo import share
 from unpooled_study.planning import Plan, PlanResult, ProportionPlan, SurvivalPlan, make_plan
-from unpooled_study.reading import read_family, read_plan
+from unpooled_study.reading import read_family
 
 COMMAND = typer.Typer()
-COMMAND.command()(plan)
+COMMAND.command(cls=CommandWithRows)(command_of_package(plan))
 
 
 def textbook_power(n: int, effect: float) -> float:
@@ -148,30 +150,18 @@ def test_families_by_name() -> None:
     ("change", "problem"),
     [
         ({"sizes": "a,b"}, "sizes must be numbers"),
-        ({"sizes_y": "10"}, "the same ones in both groups"),
+        ({"sizes_y": [10]}, "the same ones in both groups"),
         ({"alternative": "both"}, "alternative must be"),
         ({"power": 80.0}, r"power must lie in \(0, 1\), got 80"),
-        ({"p": "25"}, r"p must lie in \(0, 1\), got 25"),
+        ({"p": [25]}, r"p must lie in \(0, 1\), got 25"),
         ({"k": 0}, "k must be at least 1"),
         ({"center_sd": -1.0}, "center-sd must not be negative"),
     ],
 )
 def test_what_cannot_be_planned(change: dict[str, object], problem: str) -> None:
-    asked: dict[str, object] = {
-        "sizes": "30,20",
-        "sizes_y": None,
-        "effect": 0.5,
-        "center_sd": 0.0,
-        "effect_sd": 0.0,
-        "family": "normal",
-        "k": 10,
-        "alternative": "two-sided",
-        "level": 0.05,
-        "power": None,
-        "p": None,
-    }
+    asked: dict[str, object] = {"sizes": [30, 20], "effect": 0.5}
     with pytest.raises(InputError, match=problem):
-        read_plan(**{**asked, **change})  # type: ignore[arg-type]
+        run_plan(True, **{**asked, **change})
 
 
 def schoenfeld(events: float, ratio: float) -> float:

@@ -5,7 +5,7 @@ Those on any page of ours (rebinding, another origin, huge bodies, old sessions)
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 from tests.workbench.browser import Browser
 from unpooled import Federation
+from unpooled.analyses.specification import Argument
 from unpooled.apps.workbench.foundation import guard
 from unpooled.apps.workbench.foundation.server import Address
 from unpooled.apps.workbench.researcher import planning
@@ -114,16 +115,9 @@ def without_the_token(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(guard, "_has_token", lambda *_: True)
 
 
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    """The command's options are read once a program."""
-    planning.fields.cache_clear()
-    yield
-    planning.fields.cache_clear()
-
-
 def with_files(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(planning, "_names_a_file", lambda _: False)
+    fields = (*planning.fields(), Argument("chart", "text", "A file."))
+    patch.setattr(planning, "fields", lambda: fields)
 
 
 ATTACKS: list[tuple[Callable[[Place], bool], Callable[[pytest.MonkeyPatch], None]]] = [

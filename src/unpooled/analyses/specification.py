@@ -4,9 +4,9 @@ From here come the checks of `Federation`'s arguments and the options of the com
 a page or an HTTP API can come from here too. No NumPy: `unpooled --help` reads this file.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from unpooled.errors import InputError
 
@@ -139,6 +139,27 @@ class Analysis:
                 purpose = argument.help[0].lower() + argument.help[1:].rstrip(".")
                 raise InputError(f"{self.name} needs {argument.name}: {purpose}")
             argument.check(value)
+
+
+class Printed(Protocol):
+    """What a command prints: its text is for people."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+
+    def chart(self) -> Any:
+        """Its picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of another package, by the entry point `unpooled.commands`.
+
+    `run` takes `quiet`, where a program reads what is printed, and the arguments by their names.
+    """
+
+    analysis: Analysis
+    run: Callable[..., Printed]
 
 
 def select_methods(

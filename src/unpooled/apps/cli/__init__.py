@@ -10,7 +10,7 @@ import typer
 
 from unpooled import __version__
 from unpooled.analyses.specification import ANALYSES
-from unpooled.apps.cli.analyses import command
+from unpooled.apps.cli.analyses import command, command_of_package
 from unpooled.apps.cli.ledger import ledger_app
 from unpooled.apps.cli.network import center_app, federation_app
 from unpooled.apps.cli.options import CommandWithRows
@@ -48,7 +48,7 @@ for entry in entry_points(group="unpooled.commands"):  # of packages such as unp
     if isinstance(loaded, typer.Typer):
         app.add_typer(loaded, name=entry.name)
     else:
-        app.command(entry.name, cls=CommandWithRows)(loaded)
+        app.command(entry.name, cls=CommandWithRows)(command_of_package(loaded))
 app.add_typer(protocol_app, name="protocol")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(center_app, name="center")

@@ -3,12 +3,20 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from inspect import Signature, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unpooled.analyses.specification import Analysis, Argument
-from unpooled.apps.cli.options import BOOK, CENTERS, option, outputs, positional, read_value
+from unpooled.analyses.specification import Analysis, Argument, Command
+from unpooled.apps.cli.options import (
+    BOOK,
+    CENTERS,
+    option,
+    outputs,
+    picture,
+    positional,
+    read_value,
+)
 from unpooled.apps.cli.progress import centers_bar
 from unpooled.errors import InputError
 
@@ -46,11 +54,42 @@ def command(analysis: Analysis) -> Callable[..., None]:
             result = getattr(fed, analysis.name)(**arguments)
         finish(result, fed, typed)
 
+    options = (*CENTERS[:4], *BOOK, *map(option, others), *CENTERS[4:], *outputs(analysis))
+    return _shown(run, analysis, [positional(first), *options])
+
+
+def command_of_package(declared: Command) -> Callable[..., None]:
+    """The command that another package declares; its picture and JSON are written here."""
+    analysis = declared.analysis
+
+    def run(**typed: Any) -> None:
+        given = {
+            argument.name: read_value(argument, typed[argument.name])
+            for argument in analysis.arguments
+            if _is_given(argument, typed)
+        }
+        result = declared.run(typed["as_json"], **given)
+        if typed["chart"] is not None:
+            from unpooled.results.charts.charts import save
+
+            save(result.chart(), typed["chart"])
+        print(_as_json(result.to_dict()) if typed["as_json"] else result)
+
+    return _shown(run, analysis, [*map(option, analysis.arguments), *picture(analysis)])
+
+
+def _shown(
+    run: Callable[..., None], analysis: Analysis, options: Sequence[Parameter]
+) -> Callable[..., None]:
+    """With the name, the help and the options of an analysis."""
     run.__name__ = analysis.name
     run.__doc__ = "\n\n".join(filter(None, (analysis.help, analysis.more)))
-    options = (*CENTERS[:4], *BOOK, *map(option, others), *CENTERS[4:], *outputs(analysis))
-    run.__signature__ = Signature([positional(first), *options])  # type: ignore[attr-defined]
+    run.__signature__ = Signature(options)  # type: ignore[attr-defined]
     return run
+
+
+def _as_json(plain: dict[str, Any]) -> str:
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
 def _open_book(typed: Mapping[str, Any]) -> "Book":
@@ -83,7 +122,7 @@ def _from_book(
 
 def _is_given(argument: Argument, typed: Mapping[str, Any]) -> bool:
     """Whether there is something to hand on; the method has the defaults."""
-    wanted = argument.in_report is not None and typed["report"] is not None
+    wanted = argument.in_report is not None and typed.get("report") is not None
     return wanted or typed[argument.name] not in (None, [])
 
 
@@ -188,4 +227,4 @@ def finish(result: "Result", fed: "Federation | Book", typed: Mapping[str, Any])
     plain = result.to_dict()
     if typed["releases"]:
         plain["releases"] = fed.releases.to_dict()
-    print(json.dumps(plain, ensure_ascii=False, allow_nan=False))
+    print(_as_json(plain))

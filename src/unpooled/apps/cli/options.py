@@ -47,7 +47,9 @@ def option(argument: Argument) -> Parameter:
     """An argument as an option; several values stand in a row."""
     kind, declared = _TYPES[argument.kind], [argument.option]
     if argument.required:
-        return _parameter(argument.name, kind, typer.Option(*declared, help=argument.help))
+        metavar = _METAVARS.get(argument.kind)
+        shown = typer.Option(*declared, metavar=metavar, help=argument.help)
+        return _parameter(argument.name, kind, shown)
     if argument.kind == "flag":
         return _parameter(argument.name, bool, typer.Option(*declared, help=argument.help), False)
     metavar = _METAVARS.get(argument.kind)
@@ -138,23 +140,36 @@ BOOK = (
 """In place of centers: what they said before."""
 
 
+def picture(analysis: Analysis) -> tuple[Parameter, Parameter]:
+    """What every command may write, and how it may print."""
+    return (
+        _optional(
+            "chart",
+            Path,
+            f"Write {analysis.chart} (.svg, .png).",
+            callback=_checked(check_chart_file),
+        ),
+        _flag("as_json", "Print exact numbers as JSON.", "--json"),
+    )
+
+
 def outputs(analysis: Analysis) -> tuple[Parameter, ...]:
     """What is printed and written; files are looked at before anybody is asked."""
-    chart = f"Write {analysis.chart} (.svg, .png)."
     report = "Write a report to one file, .html or .docx, that needs no network."
     table1 = (
         _optional("out", Path, "Write the table (.txt, .md, .html, .csv, .tex or .docx).", "--out"),
     )
+    chart, as_json = picture(analysis)
     return (
         *(table1 if analysis.name == "table1" else ()),
-        _optional("chart", Path, chart, callback=_checked(check_chart_file)),
+        chart,
         _optional(
             "csv",
             Path,
             "Write the main numbers as a table (.csv).",
             callback=_checked(check_csv_file),
         ),
-        _flag("as_json", "Print exact numbers as JSON.", "--json"),
+        as_json,
         _flag("releases", "Also print all that left each center.", "--releases"),
         _optional("report", Path, report, callback=_checked(check_page_file)),
     )

@@ -6,7 +6,7 @@ and without regard to who lacks a value. Nothing here leaves the center by itsel
 Fewer than K people whose value is not known would undo every count by subtraction. So in a column
 that words use, each of fewer than K missing values is completed by that of somebody else, drawn by
 the center's key, always the same. And where fewer than K of a group lack the variable's value, each
-of them counts with such a draw.
+of them counts with a draw from people who are alike (`donors`).
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
+from unpooled.center.cohort.donors import MOST_PEOPLE, find_donors
 from unpooled.center.data import where
 from unpooled.center.data.sources import ROW, Source
 from unpooled.center.data.sql import UNKNOWN_WORDS, literal, quote, words_sql
@@ -38,6 +39,7 @@ from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, Places
 
 NUMBERS: tuple[where.Kind, ...] = ("integer", "float", "boolean")
 PERSON = '"unpooled: person"'  # a column that numbers the people from 0
+_MOST_SORTS, _MOST_LEVELS = 100, 12  # columns in which people alike are looked for; their levels
 MOST_CROSSED = 2  # groupings in a condition, where a policy allows no others
 
 _YES = {"no": "yes", "No": "Yes", "NO": "YES", "f": "t", "F": "T", "False": "True"}
@@ -92,6 +94,34 @@ class Rows:
         person = quote(self.policy.person)
         counted = f"SELECT count(DISTINCT {person}) FROM {self.source.relation}"
         return int(self.source.rows(counted)[0][0])
+
+    @cached_property
+    def sorts(self) -> Mapping[str, IntArray]:
+        """The level of each person in each column that sorts people; to find who is alike.
+
+        Those are the declared groupings; where people may be grouped by any column, those of few
+        different values.
+        """
+        policy = self.policy
+        if self.size > MOST_PEOPLE:
+            return {}
+        groupings = policy.grouped_by()
+        if policy.ad_hoc == "free" and not groupings:
+            groupings = dict.fromkeys(self._of_few_values())
+        sorts = {}
+        for name, cuts in groupings.items():
+            if name in self.source.kinds:
+                levels = column_levels(self, name, None, cuts, completed=True)
+                sorts[name] = np.nan_to_num(levels.code, nan=-1).astype(np.int64)
+        return sorts
+
+    def _of_few_values(self) -> list[str]:
+        """Columns that people may be asked about and that have few different values."""
+        source = self.source
+        names = [name for name in source.kinds if self.policy.allows(name)][:_MOST_SORTS]
+        different = ", ".join(f"count(DISTINCT {quote(name)})" for name in names)
+        counts = source.rows(f"SELECT {different} FROM {source.relation}")[0] if names else ()
+        return [name for name, n in zip(names, counts, strict=True) if 1 < n <= _MOST_LEVELS]
 
     def numbered(self, words: Sequence[str] = ()) -> str:
         """SQL for the rows with the number of each one's person; `words` are completed."""
@@ -437,18 +467,12 @@ class Cohort:
             np.flatnonzero(self.counted(group) & ~self._present(group)) for group in self.groups
         ]
         people = np.unique(np.concatenate([nobody, *lacking]))
-        present = np.flatnonzero(~np.isnan(values)) if len(people) else people
-        if not len(present):
+        if not len(people):
             return nobody, nobody
-        key = hashlib.blake2b(
-            self.question.variable.encode(), key=self.rows.secret[:64], person=b"unpooled filled"
-        )
-        donors = np.zeros(len(people), dtype=np.int64)
-        for place, person in enumerate(people.tolist()):
-            keyed = key.copy()
-            keyed.update(person.to_bytes(8, "little"))
-            donors[place] = present[int.from_bytes(keyed.digest()[:8], "little") % len(present)]
-        return people, donors
+        variable, rows = self.question.variable, self.rows
+        sorts = {name: of for name, of in rows.sorts.items() if name != variable}
+        donors = find_donors(variable, values, people, sorts, self.k, rows.secret)
+        return people[: len(donors)], donors
 
     def _had_event(self) -> str:
         """SQL for whether a row has the event; NULL where it is missing, or a word says so.

@@ -11,6 +11,7 @@ References
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -26,7 +27,14 @@ from unpooled.maths.lattice.lattice import (
     one_value,
 )
 from unpooled.maths.moments import MeanSD
-from unpooled.maths.survival.cell_shape import spread_by_shape
+from unpooled.maths.survival.cell_hazards import (
+    CENSORED,
+    EITHER,
+    EVENTS,
+    CellHazards,
+    fit_hazards,
+    spread_by_hazards,
+)
 from unpooled.maths.survival.follow_up import FollowUp, stack
 from unpooled.maths.survival.statuses import BlockPeople, Statuses, expected_statuses
 
@@ -159,9 +167,11 @@ def reconstruct(blocks: Sequence[Block], lattice: Lattice) -> list[FollowUp]:
     compared belong into one call.
     """
     read = _with_horizon(blocks, lattice)
-    events = _placed([tables.events for tables in read], lattice)
-    censored = _placed([tables.censored for tables in read], lattice)
-    either = _placed([tables.either for tables in read], lattice)
+    hazards = _hazards(blocks, read, lattice)
+    placed = partial(_placed, lattice=lattice, hazards=hazards)
+    events = placed([tables.events for tables in read], EVENTS)
+    censored = placed([tables.censored for tables in read], CENSORED)
+    either = placed([tables.either for tables in read], EITHER)
     people = [
         _people(block, *parts)
         for block, *parts in zip(blocks, events, censored, either, strict=True)
@@ -347,7 +357,23 @@ def _follow_up(block: BlockPeople, statuses: Statuses | None, followed: FloatArr
     return stack([people, FollowUp.of(followed, np.zeros(len(followed)), None, there)])
 
 
-def _placed(tables: Sequence[Tables], lattice: Lattice) -> list[Times]:
+def _hazards(
+    blocks: Sequence[Block], read: Sequence[ArmTables], lattice: Lattice
+) -> list[CellHazards]:
+    """Those of each block's arm."""
+    of_arm = dict[str, tuple[list[LatticeTable], list[int]]]()
+    for block, each in zip(blocks, read, strict=True):
+        tables, kinds = of_arm.setdefault(block.groups[0], ([], []))
+        for kind, some in ((EITHER, each.either), (EVENTS, each.events), (CENSORED, each.censored)):
+            tables += some
+            kinds += [kind] * len(some)
+    hazards = dict(zip(of_arm, fit_hazards(list(of_arm.values()), lattice), strict=True))
+    return [hazards[block.groups[0]] for block in blocks]
+
+
+def _placed(
+    tables: Sequence[Tables], kind: int, lattice: Lattice, hazards: Sequence[CellHazards]
+) -> list[Times]:
     """The times of each block's people, and how many each stands for."""
     code = np.array(
         [i for i, block_tables in enumerate(tables) for _ in block_tables], dtype=np.int64
@@ -356,7 +382,8 @@ def _placed(tables: Sequence[Tables], lattice: Lattice) -> list[Times]:
     if not flat:
         return [(np.empty(0), np.empty(0)) for _ in tables]
     placed = place(flat, lattice, refilled=False)
-    spread = spread_by_shape(placed.values, placed.cells, flat, lattice)
+    of_arm = [hazards[i] for i in code]
+    spread = spread_by_hazards(placed.values, placed.cells, flat, kind, of_arm, lattice)
     if lattice.resolution is not None:
         spread = nearest_multiples(spread, lattice.resolution)
     block = code[placed.centers]

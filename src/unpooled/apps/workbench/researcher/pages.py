@@ -21,7 +21,7 @@ from unpooled.apps.workbench.researcher.forms import (
     fields_of,
     read_arguments,
 )
-from unpooled.apps.workbench.researcher.planning import Planning, fields
+from unpooled.apps.workbench.researcher.planning import Planning, fields, is_first
 from unpooled.apps.workbench.researcher.studies.study_pages import StudyPages
 from unpooled.apps.workbench.researcher.work import Entry, Source, Work
 from unpooled.errors import UnpooledError
@@ -236,7 +236,9 @@ class Workbench:
         planned = self._work(request).planned
         typed = {} if planned is None else planned.typed
         shown = await run_in_threadpool(fields)
-        return self._page(request, "plan.html", fields=shown, planned=planned, typed=typed)
+        return self._page(
+            request, "plan.html", fields=shown, is_first=is_first, planned=planned, typed=typed
+        )
 
     async def make_plan(self, request: Request) -> Response:
         """Begin to simulate."""

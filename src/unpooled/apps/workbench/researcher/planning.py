@@ -8,34 +8,15 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.metadata import entry_points
-from inspect import signature
 from shlex import join
-from typing import Any
 
+from unpooled.analyses.specification import Argument, Command
 from unpooled.apps.workbench.researcher.forms import Typed
 
 _LONGEST = 900.0  # seconds
 _FIRST = ("sizes", "effect", "hazard_ratio", "proportions", "power")
-_LEFT_OUT = ("jobs", "as_json")  # of the machine, not of the study
-
-
-@dataclass(frozen=True, slots=True)
-class PlanField:
-    """An option of the command as a field."""
-
-    name: str
-    option: str
-    help: str
-    required: bool
-    flag: bool
-    default: str = ""
-
-    @property
-    def first(self) -> bool:
-        """Whether it is always shown."""
-        return self.required or self.name in _FIRST
+_LEFT_OUT = ("jobs",)  # of the machine, not of the study
 
 
 @dataclass(slots=True)
@@ -98,39 +79,19 @@ def arguments_of(typed: Typed) -> list[str]:
         given = " ".join(typed.get(one.name, ())).strip()
         if given:
             value = ",".join(given.replace(",", " ").split())
-            arguments.append(one.option if one.flag else f"{one.option}={value}")
+            arguments.append(f"{one.option}={value}")
     return arguments
 
 
-@cache
-def fields() -> tuple[PlanField, ...]:
-    """The options of the command; none where the distribution is not installed."""
-    import typer
-
+def fields() -> tuple[Argument, ...]:
+    """What can be asked, no file among it; nothing where the distribution is not installed."""
     commands = [e for e in entry_points(group="unpooled.commands") if e.name == "plan"]
     if not commands:
         return ()
-    plan = commands[0].load()
-    app = typer.Typer()
-    app.command()(plan)
-    typed = signature(plan).parameters
-    command: Any = typer.main.get_command(app)
-    return tuple(
-        PlanField(
-            parameter.name,
-            max(parameter.opts, key=len),
-            parameter.help or "",
-            parameter.required,
-            bool(parameter.is_flag),
-            "" if parameter.default in (None, False) else f"{parameter.default}",
-        )
-        for parameter in command.params
-        if parameter.name not in _LEFT_OUT
-        and parameter.name in typed
-        and not _names_a_file(typed[parameter.name].annotation)
-    )
+    declared: Command = commands[0].load()
+    return tuple(one for one in declared.analysis.arguments if one.name not in _LEFT_OUT)
 
 
-def _names_a_file(annotation: object) -> bool:
-    """Nothing that a form says may name a file."""
-    return "Path" in str(annotation)
+def is_first(field: Argument) -> bool:
+    """Whether a field is always shown."""
+    return field.name in _FIRST

@@ -1,4 +1,4 @@
-"""People of cells that tell counts alone stand where the shape of all puts them."""
+"""People of cells that tell counts alone leave as the hazards of their arm say."""
 
 from functools import partial
 
@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import evenly
 from unpooled.center.data.variables import Variable
 from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import status_table
 from unpooled.maths.survival import pseudo_times
-from unpooled.maths.survival.cell_shape import spread_by_shape
+from unpooled.maths.survival.cell_hazards import CENSORED, EVENTS, fit_hazards, spread_by_hazards
 from unpooled.maths.survival.follow_up import FollowUp
 from unpooled.maths.survival.log_rank import log_rank
 from unpooled.maths.survival.pseudo_times import ArmTables, Block, reconstruct
@@ -52,11 +53,29 @@ def squares(moments: Moments) -> float:
     return float(np.sqrt(np.mean(np.square(missed))))
 
 
-def test_counts_alone_tell_more_by_the_shape_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_shape = squares("none")
-    assert squares("tails") < by_shape < 0.45
-    monkeypatch.setattr(pseudo_times, "spread_by_shape", lambda values, *_: values)
-    assert squares("none") > 1.3 * by_shape
+def test_counts_alone_tell_more_by_the_hazards_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_hazards = squares("none")
+    assert squares("tails") < by_hazards < 0.45
+    monkeypatch.setattr(pseudo_times, "spread_by_hazards", lambda values, *_: values)
+    assert squares("none") > 1.2 * by_hazards
+
+
+@pytest.mark.parametrize("horizon", [100.0, 500.0])
+def test_hazards_are_those_of_the_people(horizon: float) -> None:
+    """From cells that end far behind most people."""
+    random = np.random.default_rng(3)
+    lattice = Variable().follow_up_lattice(12.0, horizon)
+    arms = []
+    for hazard in (0.05, 0.03):
+        times, ends = random.exponential(1 / hazard, 2000), random.exponential(1 / 0.02, 2000)
+        seen = np.minimum(np.minimum(times, ends), horizon)
+        cut = partial(status_table, lattice=lattice, k=K, draws=evenly, moments="none")
+        tables = [cut(np.sort(seen[some])) for some in (times <= ends, times > ends)]
+        arms.append((tables, [EVENTS, CENSORED]))
+    (x, y) = fit_hazards(arms, lattice)
+    assert (y.hazards[0] / x.hazards[0]).mean() == pytest.approx(0.6, rel=0.1)
+    assert x.hazards.mean(axis=1) == pytest.approx([0.05, 0.02], rel=0.1)
+    assert x.hazards[:, -1] == pytest.approx([0.05, 0.02], rel=0.35)  # of the last few
 
 
 @settings(max_examples=25, deadline=None)
@@ -74,8 +93,9 @@ def test_everybody_stays_in_their_cell_and_order(seed: int, n: int) -> None:
     cell = np.repeat(np.arange(len(counts)), counts)
     level = np.concatenate([(np.arange(c) + 0.5) / c for c in counts])
     before = low[cell] + level * (high - low)[cell]
-    after = spread_by_shape(before, cell, tables, lattice)
+    hazards = fit_hazards([(tables, [EVENTS] * 3)], lattice) * 3
+    after = spread_by_hazards(before, cell, tables, EVENTS, hazards, lattice)
     assert np.all((after >= low[cell]) & (after <= high[cell]))
     assert np.all(np.diff(after)[np.diff(cell) == 0] >= 0)
-    of_table = np.repeat(np.arange(3), [len(table.counts) for table in tables])[cell]
-    np.testing.assert_array_equal(after[of_table == 1], before[of_table == 1])
+    has_mean = np.concatenate([~np.isnan(table.means) for table in tables])[cell]
+    np.testing.assert_array_equal(after[has_mean], before[has_mean])
