@@ -96,15 +96,17 @@ def test_a_newcomer_asks_and_pins(server: Server) -> None:
 
 
 @pytest.mark.browser
-def test_a_newcomers_whole_way_on_files(server: Server, tmp_path: Path) -> None:
+def test_a_newcomers_whole_way_on_files(hospitals: dict[str, Path], tmp_path: Path) -> None:
     """Catalogue, protocol, dry run, run, Table 1, comparison, Word: nothing leaves the machine."""
-    with chromium() as browser:
+    source = open_files(hospitals, variables=VARIABLES)  # asked nothing before
+    with make_server(source, Address()) as server, chromium() as browser:
         tab = Tab(browser, viewport={"width": 1400, "height": 900}, accept_downloads=True)
-        tab.page.goto(server.link("whole way"))
+        tab.page.goto(server.link("newcomer"))
         centers = ["Haifa", "Lausanne", "Milan", "Oslo", "Porto"]
         groups = [("arm", "control, patient"), ("sex", "")]
         whole_way(tab.page, tmp_path, centers, "CRP in sepsis", groups, ["crp", "age"])
         assert tab.sound
+    source.close()
 
 
 @pytest.mark.browser
