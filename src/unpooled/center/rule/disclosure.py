@@ -61,6 +61,7 @@ _ROUNDS = 8  # of ties between clusters
 _EXACT = 1e-6  # how close a combination must come to a part, person by person
 _SORTED = 30  # disclosures of which every order is searched; of more only some are tried
 _SEARCH = 10**7  # steps to find an order, or which earlier answer stands against one
+_DENSE_KEYS = 16  # keys up to so many times their number are counted, more of them sorted
 _EVERY = 2**20  # sums, more than anybody tells
 _CROWD = 3  # people who share a value; of fewer it is their own
 _CROWDS = 256  # values of a variable that are told apart in counting who shares them
@@ -120,6 +121,7 @@ class Told:
     elements: tuple[Element, ...] = ()
     others: int = 1  # the most people who share a value that has no number
     knows: bool = False  # whether it is known who shares values
+    end: "_Prefix | None" = None  # what all disclosures together tell apart, once it was looked at
 
     @classmethod
     def nothing(cls, people: int, k: int) -> "Told":
@@ -142,7 +144,7 @@ class Told:
         if not label.any():
             return self
         new = Element(label, numbers, answer)
-        prefixes, fewest = _Prefixes(joint.elements, len(joint.count)), frozenset[int]()
+        prefixes, fewest = joint._prefixes(), frozenset[int]()
         last = prefixes[len(joint.elements)]
         if not joint._unknown(joint.elements, last, label, numbers).any():
             return self
@@ -165,12 +167,13 @@ class Told:
             return self.tell(part, numbers, answer)
         except TooClose:
             joint, label = self._split(part)
-            return replace(joint, elements=(*joint.elements, Element(label, numbers, answer)))
+            heard = (*joint.elements, Element(label, numbers, answer))
+            return replace(joint, elements=heard, end=None)
 
     def follows(self, part: Places) -> bool:
         """Whether a set is a combination of what was told."""
         joint, label = self._split(part)
-        before = _Prefixes(joint.elements, len(joint.count))[len(joint.elements)]
+        before = joint._prefixes()[len(joint.elements)]
         together = (label > 0).astype(np.int64)
         return not joint._unknown(
             joint.elements, before, together, np.ones(1, dtype=np.int64)
@@ -182,7 +185,7 @@ class Told:
         What all parts of a later one say together is left out. The rule judges this as it does an
         order, so nothing is told that it would not allow.
         """
-        prefixes = _Prefixes(self.elements, len(self.count))
+        prefixes = self._prefixes()
         for one, other in pairwise([e for e in self.elements if e.answer == answer]):
             if np.any((one.part > 0) & (other.part > 0)):
                 continue
@@ -210,7 +213,7 @@ class Told:
             if judged.any():
                 kept.append(element._replace(part=judged))
                 before = before.after(judged, element.numbers)
-        return replace(self, elements=tuple(kept))
+        return replace(self, elements=tuple(kept), end=before)
 
     def _new_parts(self, kept: Sequence[Element], before: "_Prefix", element: Element) -> IntArray:
         """The parts that are new, behind these; raises TooClose where some lack witnesses."""
@@ -268,10 +271,8 @@ class Told:
             return []
         size, tie = len(numbers) + 1, _Ties(len(numbers) + 1)
         tie.join(np.array(sorted(follow), dtype=np.int64), np.zeros(size, dtype=np.int64))
-        steps = [np.zeros(size, dtype=np.int64), _next(some, size)]
-        steps += [np.full(size, base) for base in self._largest(label)]
-        steps.append(self._largest_beside(before, label, size))
-        for partner in steps:
+        apart: list[frozenset[int]] = []
+        for partner in self._partners(before, label, some, size):
             enough = self._ties(before, label, numbers, most, partner)
             tie.join(some[enough[some]], partner)
             apart = tie.apart(some)
@@ -281,6 +282,15 @@ class Told:
             self._tie_most_alike(tie, before, label, numbers, most, some)
             apart = tie.apart(some)
         return apart
+
+    def _partners(
+        self, before: "_Prefix", label: IntArray, some: IntArray, size: int
+    ) -> Iterator[IntArray]:
+        """To which part, or the outside, the step from each part may lead; the likely ones."""
+        yield np.zeros(size, dtype=np.int64)
+        yield _next(some, size)
+        yield from (np.full(size, base) for base in self._largest(label))
+        yield self._largest_beside(before, label, size)
 
     def _ties(
         self,
@@ -413,8 +423,8 @@ class Told:
 
         `keys` has one per atom among `atoms`.
         """
-        different, inverse = np.unique(keys, return_inverse=True)
-        if numbers == 1:
+        different, inverse = _numbered(keys)
+        if numbers == 1 or not self.knows:
             return np.zeros(len(different), dtype=np.int64)
         both, people = _summed(inverse * (_CROWDS + 1) + self.crowd[atoms], self.count[atoms])
         group, crowd = both // (_CROWDS + 1), both % (_CROWDS + 1)
@@ -496,19 +506,25 @@ class Told:
             of = inverse.astype(np.int32)
         old = key // size
         elements = tuple(e._replace(part=e.part[old]) for e in self.elements)
-        joint = replace(self, of=of, count=count, crowd=self.crowd[old], elements=elements)
+        end = self._prefixes()[len(self.elements)].among(old)
+        joint = replace(self, of=of, count=count, crowd=self.crowd[old], elements=elements, end=end)
         return joint, key % size
+
+    def _prefixes(self) -> "_Prefixes":
+        return _Prefixes(self.elements, len(self.count), self.end)
 
     def _orders(self, new: Element) -> Iterator[list[Element]]:
         """Orders to try first: without sets that follow from the new one; with it late, early."""
         old = list(self.elements)
-        same = [p for p, e in enumerate(old) if _is_whole(new.part > 0, e.part)]
         left = [e for e in old if not _follows(e, new)]
         if len(left) < len(old):
             for place in dict.fromkeys((len(left), 0)):
                 yield [*left[:place], new, *left[place:]]
-        for place in dict.fromkeys((len(old), *same, 0)):
-            yield [*old[:place], new, *old[place:]]
+        yield [*old, new]
+        same = [p for p, e in enumerate(old) if _is_whole(new.part > 0, e.part)]
+        for place in dict.fromkeys((*same, 0)):
+            if place < len(old):
+                yield [*old[:place], new, *old[place:]]
 
     def _sorted(self, new: Element) -> "Told":
         """The list in an order that is found from its end; raises TooClose.
@@ -531,7 +547,7 @@ class Told:
             left = rest
             if judged.any():
                 tail.append(last._replace(part=judged))
-        return replace(self, elements=tuple(reversed(tail)))
+        return replace(self, elements=tuple(reversed(tail)), end=None)
 
     def _largest(self, label: IntArray) -> list[int]:
         """The parts that have most people, and most of different values."""
@@ -557,8 +573,9 @@ class Told:
         cost = max(1, len(self.elements) ** 2 * len(self.count))
         answers = list(dict.fromkeys(e.answer for e in reversed(self.elements)))
         for answer in answers[: _SEARCH // cost]:
-            left = replace(self, elements=tuple(e for e in self.elements if e.answer != answer))
-            prefixes = _Prefixes(left.elements, len(left.count))
+            others = tuple(e for e in self.elements if e.answer != answer)
+            left = replace(self, elements=others, end=None)
+            prefixes = left._prefixes()
             for order in ([*left.elements, new], [new, *left.elements]):
                 with suppress(TooClose):
                     left._judged(order, prefixes, new)
@@ -641,11 +658,17 @@ class _Prefix:
 
     def whole(self, label: IntArray) -> IntArray:
         """The parts, ascending, that have each run with all its people or with none of them."""
-        size = int(label.max(initial=0)) + 1
-        key = np.unique(self.run * size + label)
-        run, part = key // size, key % size
-        shared = np.bincount(run, minlength=self.runs)[run] > 1
-        return np.setdiff1d(part[part > 0], part[shared])
+        one, shared = np.zeros(self.runs, dtype=np.int64), np.zeros(self.runs, dtype=bool)
+        one[self.run] = label  # of each run somebody's
+        shared[self.run[label != one[self.run]]] = True
+        people, torn = np.bincount(label), np.bincount(label[shared[self.run]])
+        people[: len(torn)][torn > 0] = 0
+        return np.flatnonzero(people[1:]) + 1
+
+    def among(self, atoms: IntArray) -> "_Prefix":
+        """The same for atoms that are parts of these, each named by the one it is of."""
+        run, fresh, sums = self.run[atoms], self.fresh[atoms], self.sums[atoms]
+        return replace(self, run=run, fresh=fresh, sums=sums)
 
     @classmethod
     def empty(cls, atoms: int) -> "_Prefix":
@@ -665,9 +688,9 @@ class _Prefix:
 
     def after(self, part: IntArray, numbers: IntArray) -> "_Prefix":
         size = int(part.max(initial=0)) + 1
-        runs, run = np.unique(self.run * size + part, return_inverse=True)
+        runs, run = _numbered(self.run * size + part)
         rich = np.where(np.append(False, numbers > 1)[part], part, 0)
-        keys, sums = np.unique(self.sums * size + rich, return_inverse=True)
+        keys, sums = _numbered(self.sums * size + rich)
         without = self.without_sums[keys // size] & (keys % size == 0)
         return _Prefix(run, len(runs), self.fresh & (part == 0), sums, without)
 
@@ -675,10 +698,10 @@ class _Prefix:
 class _Prefixes:
     """What tells people apart before each place in a list; made where it is asked for."""
 
-    def __init__(self, elements: Sequence[Element], atoms: int) -> None:
+    def __init__(self, elements: Sequence[Element], atoms: int, end: _Prefix | None) -> None:
         self._told = elements
         self._atoms = atoms
-        self._made: dict[int, _Prefix] = {}
+        self._made = {} if end is None else {len(elements): end}
 
     def __getitem__(self, place: int) -> _Prefix:
         if place not in self._made:
@@ -785,8 +808,22 @@ def _joint(of: Places, part: Places, size: int, atoms: int) -> IntArray:
 
 def _summed(keys: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
     """The different keys, and how many people have each."""
+    if int(keys.max(initial=0)) <= _DENSE_KEYS * len(keys):
+        there = np.bincount(keys) > 0
+        different = np.flatnonzero(there)
+        return different, np.bincount(keys, count)[different].astype(np.int64)
     different, inverse = np.unique(keys, return_inverse=True)
     return different, np.bincount(inverse, count, len(different)).astype(np.int64)
+
+
+def _numbered(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """The different keys, and for each entry the place of its own among them."""
+    if int(keys.max(initial=0)) <= _DENSE_KEYS * len(keys):
+        different = np.flatnonzero(np.bincount(keys))
+        place = np.zeros(int(keys.max(initial=0)) + 1, dtype=np.int64)
+        place[different] = np.arange(len(different))
+        return different, place[keys]
+    return np.unique(keys, return_inverse=True)
 
 
 def crowds(values: FloatArray) -> Crowds:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from unpooled.center.questions import Answer
-from unpooled.center.questions.joint import JointQuestion, JointShares, Keeper
+from unpooled.center.questions.joint import JointPlan, JointQuestion, JointShares, Keeper
 from unpooled.center.records.keys import CenterKey
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError
@@ -20,6 +20,7 @@ from unpooled.federation.joint.record import NAME, JointRecord
 from unpooled.federation.joint.shares import opened_shares
 from unpooled.maths.joint.shares import (
     KEEPERS,
+    FieldArray,
     added,
     recombine,
 )
@@ -71,11 +72,13 @@ class LocalKeepers:
             )
             for place, (name, key) in enumerate(zip(NAMES, self._keys, strict=True))
         }
-        numbers = recombine(totals)
+        return self._computed(question.plan, recombine(totals))
+
+    def _computed(self, plan: JointPlan, numbers: FieldArray) -> JointNumbers | None:
+        """What the program opens of the added counts."""
         with Alone() as alone:
             try:
-                program = joint_numbers(Secure(alone.runtime), question.plan, numbers)
-                return alone.run(program)
+                return alone.run(joint_numbers(Secure(alone.runtime), plan, numbers))
             except InconsistentError as error:
                 raise JointError(f"the joint center opened nothing: {error}") from error
 
