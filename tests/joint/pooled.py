@@ -247,6 +247,6 @@ def _cells(
     if table is None:
         return None
     scale = cell_scale(part, [table])
-    told = dict(zip(scale.cell.tolist(), scale.moments([counts], k), strict=True))
-    each = [told.get(cell, (None, None)) for cell in range(len(table.counts))]
+    moments = dict(zip(scale.cell.tolist(), scale.moments([counts], k), strict=True))
+    each = [moments.get(cell, (None, None)) for cell in range(len(table.counts))]
     return CellMoments(means=tuple(m for m, _ in each), sds=tuple(s for _, s in each))

@@ -94,22 +94,22 @@ def test_cells_tell_means_and_sds_where_people_are_at_points_enough() -> None:
     numbers = numbers_alone(part)
     assert numbers is not None
     assert numbers == expected(part)
-    table, told = numbers.parts[0].tables[0], numbers.parts[0].cells[0]
+    table, moments = numbers.parts[0].tables[0], numbers.parts[0].cells[0]
     assert table is not None
-    assert told is not None
+    assert moments is not None
     values = np.repeat(part_weights(FAR).values, counts.sum(axis=0)[0, 0])
     edges = FAR.edges[list(table.edges)]
     cells = np.searchsorted(edges, values)
-    assert sum(sd is not None for sd in told.sds) >= 4
+    assert sum(sd is not None for sd in moments.sds) >= 4
     for cell in range(1, len(edges)):  # those that are not open have means of x itself
         some = values[cells == cell]
-        mean, sd = told.means[cell], told.sds[cell]
+        mean, sd = moments.means[cell], moments.sds[cell]
         error = some.std() / len(some) ** 0.5
         assert mean is not None
         assert mean == pytest.approx(some.mean(), abs=error / 5)
         assert sd is None or sd == pytest.approx(some.std(), rel=0.05)
     told_table = CellTable(
-        edges=tuple(edges.tolist()), counts=table.counts, means=told.means, sds=told.sds
+        edges=tuple(edges.tolist()), counts=table.counts, means=moments.means, sds=moments.sds
     )
     told_table.check(FAR.lattice, "all", 20, 40)  # as every center's table is
 
@@ -284,11 +284,29 @@ def _joined(cells: Sequence[Sequence[Any]], levels: int, *, ordered: bool) -> It
     if levels == 1 or not cells:
         return
     if ordered:
-        for level in range(levels - 1):
-            yield from (int(any(cell[-1] == level for cell in part)) for part in cells)
+        yield from _rising([{cell[-1] for cell in part} for part in cells], levels)
         return
     for level in reversed(range(levels)):
         yield from (int((level,) in part) for part in cells)
+
+
+def _rising(ends: Sequence[set[int]], levels: int) -> Iterator[int]:
+    """Whether each part is cut in its middle; then the other cuts of those that are not."""
+    parts, whole = [(row, 0, levels) for row in range(len(ends))], []
+    while parts:
+        halved = [e - f > 1 and f + (e - f) // 2 - 1 in ends[row] for row, f, e in parts]
+        yield from (int(cut) for (_, f, e), cut in zip(parts, halved, strict=True) if e - f > 1)
+        whole += [part for part, cut in zip(parts, halved, strict=True) if not cut]
+        parts = [
+            side
+            for (row, f, e), cut in zip(parts, halved, strict=True)
+            if cut
+            for side in ((row, f, f + (e - f) // 2), (row, f + (e - f) // 2, e))
+        ]
+    for width in sorted({e - f for _, f, e in whole} - {1}):
+        some = [part for part in whole if part[2] - part[1] == width]
+        for level in range(width - 1):
+            yield from (int(f + level in ends[row]) for row, f, _ in some)
 
 
 def _present(missing: Sequence[int], some: Sequence[object]) -> Iterator[int]:

@@ -212,9 +212,9 @@ def _with_cells(
 ) -> list[tuple[JointCells, CellMoments] | None]:
     """Tables with the moments of their cells."""
     pairs = zip(tables, moments, strict=True)
-    return [None if cells is None or told is None else (cells, told) for cells, told in pairs]
+    return [None if cells is None or given is None else (cells, given) for cells, given in pairs]
 
 
-def _cell_table(part: JointScale, cells: JointCells, told: CellMoments) -> CellTable:
+def _cell_table(part: JointScale, cells: JointCells, given: CellMoments) -> CellTable:
     edges = part.edges[list(cells.edges)].tolist()
-    return CellTable(edges=tuple(edges), counts=cells.counts, means=told.means, sds=told.sds)
+    return CellTable(edges=tuple(edges), counts=cells.counts, means=given.means, sds=given.sds)

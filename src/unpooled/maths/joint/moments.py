@@ -220,14 +220,14 @@ class CellScale:
 
         This is the rule on pooled rows; `federation.joint.computation` follows it on shares.
         """
-        told: list[tuple[float | None, float | None]] = []
+        of_cells: list[tuple[float | None, float | None]] = []
         may_sd = set(self.may_tell_sd.tolist())
         for at in range(len(self)):
             points = slice(int(self.first[at]), int(self.last[at]) + 1)
             people, w, n = counts[self.table[at]][points], self.weights[at], int(self.n[at])
             some = np.flatnonzero(people)
             if len(some) < MEAN_NEEDS or int(people[people < k].sum()) < k:
-                told.append((None, None))
+                of_cells.append((None, None))
                 continue
             total = int((w * people).sum())
             spread = n * int((w * w * people).sum()) - total * total
@@ -237,8 +237,8 @@ class CellScale:
             if at in may_sd and len(some) >= SD_NEEDS and even:
                 sd = float(one.sds(np.array([spread]))[0])
             mean = float(one.means(np.array([total]), np.array([sd]))[0])
-            told.append((mean, None if math.isnan(sd) else sd))
-        return told
+            of_cells.append((mean, None if math.isnan(sd) else sd))
+        return of_cells
 
 
 @dataclass(frozen=True, slots=True)

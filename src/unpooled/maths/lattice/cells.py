@@ -189,8 +189,8 @@ class Rounding:
 
     def mean_unit(self, sds: FloatArray) -> FloatArray:
         """The units of means beside these SDs; NaN where one is withheld."""
-        known = sds / self.part * math.sqrt(2) * self.share
-        return self.part * _several(np.where(np.isnan(sds), self.even, known))
+        unit = sds / self.part * math.sqrt(2) * self.share
+        return self.part * _several(np.where(np.isnan(sds), self.even, unit))
 
     def mean(self, means: FloatArray, sds: FloatArray) -> FloatArray:
         """Means as multiples of their units, beside these rounded SDs."""
