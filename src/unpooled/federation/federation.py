@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar, cast, get_args, overload
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.crosstab import run_crosstab
+from unpooled.analyses.numbers.compare import run_comparison
 from unpooled.analyses.numbers.describe import run_describe
-from unpooled.analyses.numbers.groups import run_comparison
 from unpooled.analyses.numbers.parallel import run_distribution
 from unpooled.analyses.numbers.quantiles import run_quantiles
 from unpooled.analyses.numbers.table import run_table
@@ -38,6 +38,7 @@ from unpooled.analyses.table1 import (
     VariableRow,
     category_row,
     has_few_values,
+    noticed_in,
     number_row,
     quartiles,
     table_of,
@@ -461,7 +462,8 @@ class Federation:
         if by is not None and len(described.groups) > 1:
             with suppress(InputError, RefusedError):
                 compared = self.compare(name, by, **about)
-        return number_row(shown, described, partial(quartiles, estimates), compared)
+        noticed = noticed_in(estimates)
+        return number_row(shown, described, partial(quartiles, estimates), compared, noticed)
 
     def _is_text(self, name: str) -> bool:
         """Whether centers hold text or yes and no."""
