@@ -71,7 +71,7 @@ def test_what_is_merged_is_said_of_each_center_and_grouping(checked: ProtocolChe
         assert len(one.blocks) >= 4
     text = str(checked)
     assert "pain in " in text
-    assert "pain is told together in" in " ".join(text.split())
+    assert "pain is merged in" in " ".join(text.split())
 
 
 def test_a_variable_that_a_center_lacks_is_lost_there_alone() -> None:
