@@ -87,7 +87,7 @@ def test_a_grouping_that_no_center_has_is_the_one_to_drop() -> None:
     plan = Protocol(title="x", groups=(ARM, Grouping(name="region")), variables=SMALL.variables)
     with federation() as fed:
         (advice,) = fed.check(plan).advice
-    assert advice == "No center can tell anything. Drop the grouping 'region'."
+    assert advice == "No center can answer anything. Drop the grouping 'region'."
 
 
 def test_a_check_counts_in_the_budget_of_refusals() -> None:

@@ -658,7 +658,7 @@ def test_the_check_and_the_policy_are_in_words(haifa: Haifa) -> None:
     assert "140 rows, 5 columns" in page.locator("main").inner_text()
     assert "Everything is in order" in page.locator("main").inner_text()
     page.get_by_role("link", name="Policy").click()
-    row = page.locator("tr", has_text="Every number describes at least so many people")
+    row = page.locator("tr", has_text="Every number describes at least this many people")
     assert row.locator("td").first.inner_text() == "10"
     assert "mg/L" in page.locator("main").inner_text()
 
