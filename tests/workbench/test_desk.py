@@ -270,7 +270,7 @@ def test_the_steward_reads_what_an_answer_shuts_out(haifa: Haifa) -> None:
     held = put(haifa.folder, SizesQuestion(variable="crp", where="crp < 9"), answer)
     page = haifa.look(haifa.enter(), held)
     warning = page.locator("#leaving .note").inner_text()
-    assert "can tell nothing more by everybody as a whole, arm" in warning
+    assert "can answer nothing more by everybody as a whole, arm" in warning
 
 
 # --- a protocol -----------------------------------------------------------------------------------
