@@ -284,11 +284,29 @@ def _joined(cells: Sequence[Sequence[Any]], levels: int, *, ordered: bool) -> It
     if levels == 1 or not cells:
         return
     if ordered:
-        for level in range(levels - 1):
-            yield from (int(any(cell[-1] == level for cell in part)) for part in cells)
+        yield from _rising([{cell[-1] for cell in part} for part in cells], levels)
         return
     for level in reversed(range(levels)):
         yield from (int((level,) in part) for part in cells)
+
+
+def _rising(ends: Sequence[set[int]], levels: int) -> Iterator[int]:
+    """Whether each part is cut in its middle; then the other cuts of those that are not."""
+    parts, whole = [(row, 0, levels) for row in range(len(ends))], []
+    while parts:
+        halved = [e - f > 1 and f + (e - f) // 2 - 1 in ends[row] for row, f, e in parts]
+        yield from (int(cut) for (_, f, e), cut in zip(parts, halved, strict=True) if e - f > 1)
+        whole += [part for part, cut in zip(parts, halved, strict=True) if not cut]
+        parts = [
+            side
+            for (row, f, e), cut in zip(parts, halved, strict=True)
+            if cut
+            for side in ((row, f, f + (e - f) // 2), (row, f + (e - f) // 2, e))
+        ]
+    for width in sorted({e - f for _, f, e in whole} - {1}):
+        some = [part for part in whole if part[2] - part[1] == width]
+        for level in range(width - 1):
+            yield from (int(f + level in ends[row]) for row, f, _ in some)
 
 
 def _present(missing: Sequence[int], some: Sequence[object]) -> Iterator[int]:

@@ -38,6 +38,7 @@ from unpooled.analyses.table1 import (
     VariableRow,
     category_row,
     has_few_values,
+    noticed_in,
     number_row,
     quartiles,
     table_of,
@@ -450,7 +451,8 @@ class Federation:
         if by is not None and len(described.groups) > 1:
             with suppress(InputError, RefusedError):
                 compared = self.compare(name, by, **about)
-        return number_row(shown, described, partial(quartiles, estimates), compared)
+        noticed = noticed_in(estimates)
+        return number_row(shown, described, partial(quartiles, estimates), compared, noticed)
 
     def _is_text(self, name: str) -> bool:
         """Whether centers hold text or yes and no."""

@@ -28,6 +28,7 @@ from unpooled.maths.joint.levels import (
     cells_of_alone,
     cells_of_cuts,
     fine_blocks,
+    middle,
     parted,
     with_levels,
 )
@@ -207,19 +208,80 @@ class _Program:
         return [cells_of_alone(row) for row in alone.tolist()]
 
     async def _cuts(self, counts: Any, least: int) -> IntArray:
-        secure, (rows, levels) = self._secure, counts.shape
-        below = secure.sums_from_left(counts)
-        last, every = np.full(rows, -1), np.arange(rows)
-        start = secure.joined([secure.public(np.zeros((rows, 1), dtype=np.int64)), below], axis=1)
-        wanted = secure.public(np.full(2 * rows, least))
+        rows, levels = counts.shape
         cuts = np.zeros((rows, levels - 1), dtype=np.int64)
-        for level in range(levels - 1):
-            since = below[:, level] - start[every, last + 1]
-            rest = below[:, levels - 1] - below[:, level]
-            enough = secure.at_least(secure.joined([since, rest]), wanted)
-            cuts[:, level] = await secure.open(enough[:rows] * enough[rows:])
-            last = np.where(cuts[:, level] > 0, level, last)
+        parts = [(row, 0, levels) for row in range(rows)]
+        whole: list[tuple[int, int, int]] = []
+        while parts:
+            halved = await self._halved(counts, parts, least)
+            whole += [part for part, half in zip(parts, halved, strict=True) if not half]
+            split = [part for part, half in zip(parts, halved, strict=True) if half]
+            parts = []
+            for row, first, end in split:
+                at = first + middle(end - first)
+                cuts[row, at - 1] = 1
+                parts += [(row, first, at), (row, at, end)]
+        for width in sorted({end - first for _, first, end in whole} - {1}):
+            some = [part for part in whole if part[2] - part[1] == width]
+            inner = await self._cuts_of_whole(counts, some, width, least)
+            for (row, first, end), here in zip(some, inner, strict=True):
+                cuts[row, first : end - 1] = here
         return cuts
+
+    async def _halved(
+        self, counts: Any, parts: Sequence[tuple[int, int, int]], least: int
+    ) -> list[int]:
+        """Which parts of rising levels have enough people on both sides of their middle."""
+        secure = self._secure
+        wide = [place for place, (_, first, end) in enumerate(parts) if end - first > 1]
+        halved = [0] * len(parts)
+        if not wide:
+            return halved
+        below = secure.sums_from_left(counts)
+        start = secure.joined([secure.public(np.zeros((counts.shape[0], 1), int)), below], axis=1)
+        rows, firsts, ends = (np.array([parts[place][i] for place in wide]) for i in range(3))
+        middles = np.array([f + middle(e - f) for f, e in zip(firsts, ends, strict=True)])
+        left = start[rows, middles] - start[rows, firsts]
+        right = start[rows, ends] - start[rows, middles]
+        wanted = secure.public(np.full(2 * len(wide), least))
+        enough = secure.at_least(secure.joined([left, right]), wanted)
+        opened = await secure.open(enough[: len(wide)] * enough[len(wide) :])
+        for place, bit in zip(wide, opened.tolist(), strict=True):
+            halved[place] = bit
+        return halved
+
+    async def _cuts_of_whole(
+        self, counts: Any, parts: Sequence[tuple[int, int, int]], width: int, least: int
+    ) -> IntArray:
+        """The cells of parts that have too few people on one side of their middle."""
+        secure, n = self._secure, len(parts)
+        rows = np.array([[row] for row, _, _ in parts])
+        columns = np.array([range(first, end) for _, first, end in parts])
+        some = counts[rows, columns]
+        wanted = secure.public(np.full(n * width, least))
+        alone = secure.at_least(some.reshape(-1), wanted).reshape(n, width)
+        before, has_left = [], [secure.public([0] * n)]
+        since = secure.public([0] * n)
+        for level in range(width):
+            since = (since + some[:, level]) * (1 - alone[:, level])
+            before.append(since)
+            here, left = alone[:, level], has_left[-1]
+            has_left.append(left + here - left * here)
+        behind, since = list[Any](), secure.public([0] * n)
+        for level in reversed(range(width)):
+            since = (since + some[:, level]) * (1 - alone[:, level])
+            behind.append(since)
+        behind.reverse()
+        size = n * (width - 1)
+        both = secure.joined([*before[:-1], *behind[1:]])
+        enough = secure.at_least(both, secure.public(np.full(2 * size, least)))
+        here = secure.joined([alone[:, level] for level in range(width - 1)])
+        following = secure.joined([alone[:, level] for level in range(1, width)])
+        left = secure.joined(has_left[1:width])
+        ended = enough[:size] + left - enough[:size] * left
+        cuts = here * following + (1 - here) * following * ended
+        cuts = cuts + here * (1 - following) * enough[size:]
+        return (await secure.open(cuts)).reshape(width - 1, n).T
 
     async def _alone(self, counts: Any, least: int) -> IntArray:
         secure, (rows, levels) = self._secure, counts.shape
