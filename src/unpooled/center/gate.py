@@ -515,7 +515,7 @@ def _judge_rest(
     So a kind of answer that has one more field cannot leave before somebody thinks of it.
     """
     each = list(_leaves(aggregate))
-    if any(type(leaf) not in _PLAIN for leaf in each):
+    if not _PLAIN.issuperset(map(type, each)):
         raise GateError("an answer says numbers and words, nothing else")
     numbers = Counter(leaf for leaf in each if isinstance(leaf, float))
     if numbers - Counter(map(float, checked or ())):

@@ -122,7 +122,7 @@ class Told:
     others: int = 1  # the most people who share a value that has no number
     knows: bool = False  # whether it is known who shares values
     end: "_Prefix | None" = None  # what all disclosures together tell apart, once it was looked at
-    _judgements: "list[_Judgement]" = field(init=False, default_factory=list)  # the last one
+    _judgements: "list[_Judgement]" = field(init=False, default_factory=list)  # the last two
 
     @classmethod
     def nothing(cls, people: int, k: int) -> "Told":
@@ -146,7 +146,7 @@ class Told:
             if last.is_of(part, numbers, answer):
                 return last.after
         after = self._tell(part, numbers, answer, search=search)
-        self._judgements[:] = [_Judgement(part, numbers, answer, after)]
+        self._judgements[:] = [_Judgement(part, numbers, answer, after), *self._judgements[:1]]
         return after
 
     def _tell(self, part: Places, numbers: IntArray, answer: int, *, search: bool) -> "Told":
