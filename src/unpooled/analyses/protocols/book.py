@@ -21,13 +21,16 @@ import numpy as np
 from unpooled.analyses.crosstab import LevelCells, LevelTables, combine_crosstab
 from unpooled.analyses.numbers.compare import (
     BY_CENTER,
+    KRUSKAL,
     Comparing,
+    GroupTests,
     Unit,
+    UnitRanks,
     combine_comparison,
+    combine_groups,
     combine_pooled,
 )
 from unpooled.analyses.numbers.describe import combine_description
-from unpooled.analyses.numbers.groups import KRUSKAL, GroupTests, UnitRanks, combine_groups
 from unpooled.analyses.numbers.parallel import (
     Tables,
     can_place,

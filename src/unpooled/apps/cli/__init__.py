@@ -14,6 +14,7 @@ from unpooled.apps.cli.analyses import command, command_of_package
 from unpooled.apps.cli.ledger import ledger_app
 from unpooled.apps.cli.network import center_app, federation_app
 from unpooled.apps.cli.options import CommandWithRows
+from unpooled.apps.cli.progress import working
 from unpooled.apps.cli.protocol import protocol_app
 from unpooled.apps.cli.workbench import workbench
 from unpooled.errors import InputError, UnpooledError
@@ -38,7 +39,8 @@ def demo(
     """Five synthetic hospitals, the main job, and everything that left them."""
     from unpooled.apps.demo import run_demo
 
-    run_demo(out, print)
+    with working("the demo goes on") as say:
+        run_demo(out, say)
 
 
 app.command("workbench", cls=CommandWithRows)(workbench)
