@@ -350,7 +350,7 @@ def test_a_part_that_is_refused_and_what_a_protocol_shuts_out_are_said(haifa: Ha
     for words in (
         "under 12 or 12 and over",
         "number here is 23: control · under 12",
-        "can tell nothing more by everybody as a whole, sex",
+        "can answer nothing more by everybody as a whole, sex",
         "fewer than 20 people",
     ):
         assert words in text, words
