@@ -9,7 +9,7 @@ demo: $(VENV)/ready  ## five synthetic hospitals, the main job
 	$(BIN)/unpooled demo
 
 test: $(VENV)/ready-dev check  ## lint, format, types, layers, tests, doctests
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto
 
 check: $(VENV)/ready-dev
 	$(BIN)/ruff check .
