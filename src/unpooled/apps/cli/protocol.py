@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unpooled.apps.cli.options import CENTERS, CommandWithRows
-from unpooled.apps.cli.progress import centers_bar
+from unpooled.apps.cli.progress import centers_bar, working
 from unpooled.errors import InputError
 
 protocol_app = typer.Typer(
@@ -29,7 +29,9 @@ def show(
         return
     from unpooled.analyses.protocols.book import Book
 
-    print(Book.open(file))
+    with working("the book is read"):
+        shown = str(Book.open(file))
+    print(shown)
 
 
 def _parameter(name: str, kind: Any, shown: Any, default: Any = Parameter.empty) -> Parameter:
@@ -66,7 +68,7 @@ def _asks_centers(*parameters: Parameter) -> Callable[[Callable[..., None]], Cal
     ),
 )
 def check(**typed: Any) -> None:
-    """Say what the centers would tell, what they merge and what is lost; no count is told."""
+    """Say what the centers would answer, what they merge and what is lost; no count leaves."""
     from unpooled.analyses.protocols.protocol import read_protocol
     from unpooled.apps.cli.analyses import open_federation
 

@@ -46,7 +46,7 @@ numbers need max(K, 2m) witnesses, since m equations of few people can be solved
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -122,6 +122,7 @@ class Told:
     others: int = 1  # the most people who share a value that has no number
     knows: bool = False  # whether it is known who shares values
     end: "_Prefix | None" = None  # what all disclosures together tell apart, once it was looked at
+    _judgements: "list[_Judgement]" = field(init=False, default_factory=list)  # the last two
 
     @classmethod
     def nothing(cls, people: int, k: int) -> "Told":
@@ -138,8 +139,17 @@ class Told:
         """The list with one more disclosure; raises TooClose.
 
         `part` has a number per person, 0 for none; `numbers` says of parts 1, 2, ... how many
-        numbers each tells. Without `search` only the likely orders are tried, which is fast.
+        numbers each tells. Without `search` only the likely orders are tried, which is fast. What
+        was just judged, as the answer was made, is not worked out again at the gate.
         """
+        for last in self._judgements:
+            if last.is_of(part, numbers, answer):
+                return last.after
+        after = self._tell(part, numbers, answer, search=search)
+        self._judgements[:] = [_Judgement(part, numbers, answer, after), *self._judgements[:1]]
+        return after
+
+    def _tell(self, part: Places, numbers: IntArray, answer: int, *, search: bool) -> "Told":
         joint, label = self._split(part)
         if not label.any():
             return self
@@ -270,18 +280,16 @@ class Told:
         if not len(some):
             return []
         size, tie = len(numbers) + 1, _Ties(len(numbers) + 1)
+        steps_from = self._steps(before, label, numbers, most)
         tie.join(np.array(sorted(follow), dtype=np.int64), np.zeros(size, dtype=np.int64))
-        apart: list[frozenset[int]] = []
         for partner in self._partners(before, label, some, size):
-            enough = self._ties(before, label, numbers, most, partner)
+            enough = self._ties(steps_from, partner)
             tie.join(some[enough[some]], partner)
-            apart = tie.apart(some)
-            if not apart:
-                break
-        if apart and thorough:
-            self._tie_most_alike(tie, before, label, numbers, most, some)
-            apart = tie.apart(some)
-        return apart
+            if tie.are_all_outside(some):
+                return []
+        if thorough:
+            self._tie_most_alike(tie, before, label, steps_from, some)
+        return tie.apart(some)
 
     def _partners(
         self, before: "_Prefix", label: IntArray, some: IntArray, size: int
@@ -292,36 +300,23 @@ class Told:
         yield from (np.full(size, base) for base in self._largest(label))
         yield self._largest_beside(before, label, size)
 
-    def _ties(
-        self,
-        before: "_Prefix",
-        label: IntArray,
-        numbers: IntArray,
-        most: int,
-        partner: IntArray,
-    ) -> BoolArray:
+    def _ties(self, steps: "_Steps", partner: IntArray) -> BoolArray:
         """Whether the step from each part to its partner has K witnesses."""
-        return self._pairs(before, label, numbers, most, partner) >= self.k
+        return steps.witnesses(partner) >= self.k
 
     def _tie_most_alike(
-        self,
-        tie: "_Ties",
-        before: "_Prefix",
-        label: IntArray,
-        numbers: IntArray,
-        most: int,
-        some: IntArray,
+        self, tie: "_Ties", before: "_Prefix", label: IntArray, steps: "_Steps", some: IntArray
     ) -> None:
         """Tie each part to the one of another cluster with which it shares most runs."""
         if len(some) > _DENSE:
             return
-        shared = self._shared(before, label, len(numbers) + 1)
+        shared = self._shared(before, label, len(steps.plain))
         for _ in range(_ROUNDS):
             clusters = tie.clusters
             others = np.where(clusters[:, None] == clusters, 0, shared)
             partner = np.where(others.max(axis=1) >= self.k, others.argmax(axis=1), 0)
             linked = some[partner[some] > 0]
-            enough = self._ties(before, label, numbers, most, partner)
+            enough = self._ties(steps, partner)
             tie.join(linked[enough[linked]], partner)
             left = linked[~enough[linked]]
             shared[left, partner[left]] = 0
@@ -344,49 +339,23 @@ class Told:
             np.add.at(shared, (other, one), pairs)
         return shared
 
-    def _pairs(
-        self,
-        before: "_Prefix",
-        label: IntArray,
-        numbers: IntArray,
-        most: int,
-        partner: IntArray,
-    ) -> IntArray:
-        """How many witnesses the step from each part to its partner has, for counts."""
-        size, plain = len(numbers) + 1, np.append(True, numbers == 1)
-        witnesses = np.zeros(size, dtype=np.int64)
-        new = before.fresh & (label > 0) & (partner[label] == 0)
-        part, fresh = _summed(label[new], self.count[new])
-        witnesses[part] += fresh
-        old = ~before.fresh
+    def _steps(self, before: "_Prefix", label: IntArray, numbers: IntArray, most: int) -> "_Steps":
+        """The steps that parts can make, for counts."""
+        size, old = len(numbers) + 1, ~before.fresh
         keys = before.run[old] * size + label[old]
         key, people = _summed(keys, self.count[old])
-        if not len(key):
-            return witnesses
-        run, part = key // size, key % size
-        other = run * size + partner[part]
-        at = np.minimum(np.searchsorted(key, other), len(key) - 1)
-        there = (key[at] == other) & (part > 0) & (partner[part] != part)
-        pairs = np.minimum(people, np.where(there, people[at], 0))
-        if most > 1:
-            spare = people - self._crowded(keys, old, most)
-            alone = np.where(plain[part], spare, 0)
-            every = np.bincount(run, alone, before.runs)[run].astype(np.int64)
-            rich = np.where(plain[part] & plain[partner[part]], every, spare + spare[at])
-            alike = self._alike(keys, key, at, old)
-            pairs = np.minimum(pairs, np.maximum(rich, alike))
-        witnesses += np.bincount(part[there], pairs[there], size).astype(np.int64)
-        return witnesses
+        fresh = np.bincount(label[before.fresh], self.count[before.fresh], size).astype(np.int64)
+        spare = people - self._crowded(keys, old, most) if most > 1 else people
+        plain, none = np.append(True, numbers == 1), np.zeros(0, dtype=np.int64)
+        alike = (none, none) if most == 1 else self._by_crowd(keys, key, old)
+        return _Steps(size, before.runs, fresh, plain, most, key, people, spare, alike)
 
-    def _alike(self, keys: IntArray, key: IntArray, at: IntArray, atoms: BoolArray) -> IntArray:
-        """For each key and its partner: pairs of people who share a value."""
-        size, place = _CROWDS + 1, np.searchsorted(key, keys)
-        both, people = _summed(place * size + self.crowd[atoms], self.count[atoms])
-        mine, crowd = both // size, both % size
-        other = at[mine] * size + crowd
-        there = np.minimum(np.searchsorted(both, other), len(both) - 1)
-        shared = np.where((both[there] == other) & (crowd > 0), people[there], 0)
-        return np.bincount(mine, np.minimum(people, shared), len(key)).astype(np.int64)
+    def _by_crowd(
+        self, keys: IntArray, key: IntArray, atoms: BoolArray
+    ) -> tuple[IntArray, IntArray]:
+        """For each key, by its place, and crowd together: how many people there are."""
+        place = np.searchsorted(key, keys)
+        return _summed(place * (_CROWDS + 1) + self.crowd[atoms], self.count[atoms])
 
     def _apart_by_sums(
         self, before: "_Prefix", label: IntArray, numbers: IntArray, most: int
@@ -489,8 +458,9 @@ class Told:
 
     def _split(self, part: Places) -> tuple["Told", IntArray]:
         """The list with its atoms parted by a new disclosure, and the part of each atom."""
-        size = int(part.max(initial=0)) + 1
-        atoms = len(self.count)
+        size, atoms = int(part.max(initial=0)) + 1, len(self.count)
+        if part.min(initial=size) == size - 1:  # all in one part
+            return self, np.full(atoms, size - 1)
         if atoms * size <= 4 * len(part) + 10**6:
             counted = _joint(self.of, part, size, atoms)
             key = np.flatnonzero(counted)
@@ -588,6 +558,24 @@ class Told:
         return self.elements[int(np.argmin(far))].answer if far else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What came of a disclosure that the rule allowed."""
+
+    part: Places
+    numbers: IntArray
+    answer: int
+    after: Told
+
+    def is_of(self, part: Places, numbers: IntArray, answer: int) -> bool:
+        """Whether it is the very same disclosure."""
+        return (
+            answer == self.answer
+            and np.array_equal(numbers, self.numbers)
+            and (part is self.part or np.array_equal(part, self.part))
+        )
+
+
 def _is_whole(people: BoolArray, part: IntArray) -> bool:
     """Whether people are some of the parts, and these whole."""
     inside = part[people]
@@ -615,8 +603,9 @@ class _Ties:
         """Join each of these parts to its partner."""
         others = partner[parts]
         if len(others) and np.all(others == others[0]):  # many to one, at once
-            roots = self._root[parts]
-            self._root[np.isin(self._root, roots)] = self._root[others[0]]
+            joined = np.zeros(len(self._root), dtype=bool)
+            joined[self._root[parts]] = True
+            self._root[joined[self._root]] = self._root[others[0]]
             return
         for part, other in zip(parts.tolist(), others.tolist(), strict=True):
             one, two = self._root[part], self._root[other]
@@ -628,12 +617,66 @@ class _Ties:
         """For each part, and the outside, a number that those it is joined to have, too."""
         return self._root.copy()
 
+    def are_all_outside(self, some: IntArray) -> bool:
+        """Whether all of these parts are joined to the outside."""
+        return bool(np.all(self._root[some] == self._root[0]))
+
     def apart(self, some: IntArray) -> list[frozenset[int]]:
         """The parts that are not joined to the outside, those joined to each other together."""
-        left = some[self._root[some] != self._root[0]]
-        left = left[np.argsort(self._root[left], kind="stable")]
-        ends = np.flatnonzero(np.diff(self._root[left])) + 1
-        return [frozenset(parts.tolist()) for parts in np.split(left, ends) if len(parts)]
+        roots = self._root[some]
+        loose = roots != self._root[0]
+        clusters: dict[int, list[int]] = {}
+        for root, part in zip(roots[loose].tolist(), some[loose].tolist(), strict=True):
+            clusters.setdefault(root, []).append(part)
+        return [frozenset(clusters[root]) for root in sorted(clusters)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The steps that the parts of a disclosure can make, and what their witnesses are counted from.
+
+    A key is a run of people whom no earlier disclosure tells apart, and a part; `by_crowd` has the
+    keys' places together with the values that people share.
+    """
+
+    size: int  # of the parts, and the outside
+    runs: int
+    fresh: IntArray  # per part: people of whom nothing was told
+    plain: BoolArray  # which parts tell a count alone
+    most: int  # numbers that a part tells
+    key: IntArray
+    people: IntArray
+    spare: IntArray
+    by_crowd: tuple[IntArray, IntArray]
+
+    def witnesses(self, partner: IntArray) -> IntArray:
+        """How many witnesses the step from each part to its partner has."""
+        witnesses = np.where(partner == 0, self.fresh, 0)
+        witnesses[0] = 0
+        key, people = self.key, self.people
+        run, part = key // self.size, key % self.size
+        other = run * self.size + partner[part]
+        at = np.minimum(np.searchsorted(key, other), len(key) - 1)
+        there = (key[at] == other) & (part > 0) & (partner[part] != part)
+        if not there.any():
+            return witnesses
+        pairs = np.minimum(people, np.where(there, people[at], 0))
+        if self.most > 1:
+            alone = np.where(self.plain[part], self.spare, 0)
+            every = np.bincount(run, alone, self.runs)[run].astype(np.int64)
+            both = self.plain[part] & self.plain[partner[part]]
+            rich = np.where(both, every, self.spare + self.spare[at])
+            pairs = np.minimum(pairs, np.maximum(rich, self._alike(at)))
+        return witnesses + np.bincount(part[there], pairs[there], self.size).astype(np.int64)
+
+    def _alike(self, at: IntArray) -> IntArray:
+        """For each key and its partner: pairs of people who share a value."""
+        both, people = self.by_crowd
+        mine, crowd = both // (_CROWDS + 1), both % (_CROWDS + 1)
+        other = at[mine] * (_CROWDS + 1) + crowd
+        there = np.minimum(np.searchsorted(both, other), len(both) - 1)
+        shared = np.where((both[there] == other) & (crowd > 0), people[there], 0)
+        return np.bincount(mine, np.minimum(people, shared), len(self.key)).astype(np.int64)
 
 
 def _next(some: IntArray, size: int) -> IntArray:
