@@ -308,7 +308,7 @@ class Gate:
         if len(question.keepers) != KEEPERS or dict(self.keepers) != named:
             raise RefusedQuestion(Reason.OTHER_KEEPERS)
         if self.spoke_alone():
-            raise RefusedQuestion(Reason.TOLD_ALONE)
+            raise RefusedQuestion(Reason.ANSWERED_ALONE)
         if not all(is_same_joint(question, earlier) for earlier in self.shared):
             raise RefusedQuestion(Reason.OTHER_JOINT)
         if not policy.is_joint(small=small):  # the one that looks at people: after all others
