@@ -75,6 +75,7 @@ Asking = Question | CohortQuestion | None
 
 _SEAL = object()
 _WORDS = {*get_args(CellMoments), "events", "censored", "both"}  # that any answer may have
+_PLAIN = frozenset({int, float, str})  # all that an answer says
 _NOT_COUNTS = frozenset({"spans"})  # whole numbers that speak of bins, not of people
 
 
@@ -307,7 +308,7 @@ class Gate:
         if len(question.keepers) != KEEPERS or dict(self.keepers) != named:
             raise RefusedQuestion(Reason.OTHER_KEEPERS)
         if self.spoke_alone():
-            raise RefusedQuestion(Reason.TOLD_ALONE)
+            raise RefusedQuestion(Reason.ANSWERED_ALONE)
         if not all(is_same_joint(question, earlier) for earlier in self.shared):
             raise RefusedQuestion(Reason.OTHER_JOINT)
         if not policy.is_joint(small=small):  # the one that looks at people: after all others
@@ -514,7 +515,7 @@ def _judge_rest(
     So a kind of answer that has one more field cannot leave before somebody thinks of it.
     """
     each = list(_leaves(aggregate))
-    if any(type(leaf) not in (int, float, str) for leaf in each):
+    if not _PLAIN.issuperset(map(type, each)):
         raise GateError("an answer says numbers and words, nothing else")
     numbers = Counter(leaf for leaf in each if isinstance(leaf, float))
     if numbers - Counter(map(float, checked or ())):
@@ -534,7 +535,10 @@ def _leaves(tree: object) -> Iterator[object]:
             yield from _leaves([*tree, *tree.values()])
         case list() | tuple() | set() | frozenset():
             for part in tree:
-                yield from _leaves(part)
+                if type(part) in _PLAIN:
+                    yield part
+                else:
+                    yield from _leaves(part)
         case None:
             return
         case _:
@@ -611,4 +615,7 @@ def _whole_numbers(tree: object) -> Iterator[int]:
                     yield from _whole_numbers(part)
         case list() | tuple():
             for part in tree:
-                yield from _whole_numbers(part)
+                if type(part) is int:
+                    yield part
+                else:
+                    yield from _whole_numbers(part)

@@ -21,7 +21,7 @@ from unpooled.results.data_frame import data_frame
 from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html, parts_text
 
-WHY = "fewer than {least} people, or too few beside what was told before"
+WHY = "fewer than {least} people, or too few together with an earlier answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class ProtocolCheckResult:
         if self.checks and len(silent) == len(self.checks):
             lacking = self._lacking()
             which = f"Drop {lacking}" if lacking else "Ask larger centers, or a joint center"
-            yield f"No center can tell anything. {which}."
+            yield f"No center can answer anything. {which}."
         yield from self._spelled_twice()
         for names in dict.fromkeys(one.groupings for one in self.groupings if one.blocks):
             same = [one for one in self.groupings if one.groupings == names and one.blocks]
@@ -116,9 +116,9 @@ class ProtocolCheckResult:
             for name, count in merged.items():
                 if count:
                     yield (
-                        f"{name} is told together in {count} of {blocks} blocks of "
-                        f"{' x '.join(names)}. Ahead of others it is kept apart and they are "
-                        "merged in its place; without it, they are parted further."
+                        f"{name} is merged in {count} of {blocks} blocks of "
+                        f"{' x '.join(names)}. Named earlier, it stays apart and the "
+                        "others are merged instead; without it, they are split further."
                     )
             whole = [name for name, count in merged.items() if not count and len(names) > 1]
             if whole and any(merged.values()):
@@ -182,9 +182,9 @@ class ProtocolCheckResult:
         ]
         centers = [(r.center, r.rule) for r in self.refusals]
         return [
-            Grid(["center", "groupings", "blocks", "told together"], rows),
+            Grid(["center", "groupings", "blocks", "merged"], rows),
             Sentences(self.advice),
-            Remarks("Told together", merges),
+            Remarks("Merged", merges),
             Remarks("Lost", [*lost, *centers]),
         ]
 

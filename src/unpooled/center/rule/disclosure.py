@@ -46,7 +46,7 @@ numbers need max(K, 2m) witnesses, since m equations of few people can be solved
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -122,6 +122,7 @@ class Told:
     others: int = 1  # the most people who share a value that has no number
     knows: bool = False  # whether it is known who shares values
     end: "_Prefix | None" = None  # what all disclosures together tell apart, once it was looked at
+    _judgements: "list[_Judgement]" = field(init=False, default_factory=list)  # the last two
 
     @classmethod
     def nothing(cls, people: int, k: int) -> "Told":
@@ -138,8 +139,17 @@ class Told:
         """The list with one more disclosure; raises TooClose.
 
         `part` has a number per person, 0 for none; `numbers` says of parts 1, 2, ... how many
-        numbers each tells. Without `search` only the likely orders are tried, which is fast.
+        numbers each tells. Without `search` only the likely orders are tried, which is fast. What
+        was just judged, as the answer was made, is not worked out again at the gate.
         """
+        for last in self._judgements:
+            if last.is_of(part, numbers, answer):
+                return last.after
+        after = self._tell(part, numbers, answer, search=search)
+        self._judgements[:] = [_Judgement(part, numbers, answer, after), *self._judgements[:1]]
+        return after
+
+    def _tell(self, part: Places, numbers: IntArray, answer: int, *, search: bool) -> "Told":
         joint, label = self._split(part)
         if not label.any():
             return self
@@ -448,8 +458,9 @@ class Told:
 
     def _split(self, part: Places) -> tuple["Told", IntArray]:
         """The list with its atoms parted by a new disclosure, and the part of each atom."""
-        size = int(part.max(initial=0)) + 1
-        atoms = len(self.count)
+        size, atoms = int(part.max(initial=0)) + 1, len(self.count)
+        if part.min(initial=size) == size - 1:  # all in one part
+            return self, np.full(atoms, size - 1)
         if atoms * size <= 4 * len(part) + 10**6:
             counted = _joint(self.of, part, size, atoms)
             key = np.flatnonzero(counted)
@@ -547,6 +558,24 @@ class Told:
         return self.elements[int(np.argmin(far))].answer if far else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What came of a disclosure that the rule allowed."""
+
+    part: Places
+    numbers: IntArray
+    answer: int
+    after: Told
+
+    def is_of(self, part: Places, numbers: IntArray, answer: int) -> bool:
+        """Whether it is the very same disclosure."""
+        return (
+            answer == self.answer
+            and np.array_equal(numbers, self.numbers)
+            and (part is self.part or np.array_equal(part, self.part))
+        )
+
+
 def _is_whole(people: BoolArray, part: IntArray) -> bool:
     """Whether people are some of the parts, and these whole."""
     inside = part[people]
@@ -574,8 +603,9 @@ class _Ties:
         """Join each of these parts to its partner."""
         others = partner[parts]
         if len(others) and np.all(others == others[0]):  # many to one, at once
-            roots = self._root[parts]
-            self._root[np.isin(self._root, roots)] = self._root[others[0]]
+            joined = np.zeros(len(self._root), dtype=bool)
+            joined[self._root[parts]] = True
+            self._root[joined[self._root]] = self._root[others[0]]
             return
         for part, other in zip(parts.tolist(), others.tolist(), strict=True):
             one, two = self._root[part], self._root[other]
