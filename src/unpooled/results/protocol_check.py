@@ -1,13 +1,16 @@
 """What the centers would tell for a protocol: a dry run."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from unpooled.center.data.variables import Codebook, Variable
 from unpooled.center.questions import (
     MISSING_LEVEL,
     OTHER,
+    CategoryQuestion,
     CheckedPart,
+    CohortQuestion,
     LatticeQuestion,
     Protocol,
     ProtocolCheck,
@@ -21,6 +24,7 @@ from unpooled.results.data_frame import data_frame
 from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html, parts_text
 
+_ENDS = "lower", "upper"
 WHY = "fewer than {least} people, or too few together with an earlier answer"
 
 
@@ -53,6 +57,7 @@ class ProtocolCheckResult:
     protocol: Protocol
     checks: Mapping[str, ProtocolCheck]
     refusals: tuple[CenterRefusal, ...] = ()  # of whole centers
+    variables: Codebook = field(default_factory=dict)  # what is public of them
 
     @property
     def groupings(self) -> tuple[CheckedGroupings, ...]:
@@ -130,10 +135,34 @@ class ProtocolCheckResult:
     def _undeclared(self) -> Iterator[str]:
         for outcome in self.protocol.survival:
             if outcome.event_is is None:
-                yield (
-                    "There is no joint center until the protocol says which value of "
-                    f"{outcome.event} means the event (event_is)."
+                yield _no_joint(f"which value of {outcome.event} means the event (event_is)")
+        for grouping in next(self.protocol.families()):
+            if not grouping.names and not self._tells(SizesQuestion, None):
+                yield _no_joint(f"the levels of {grouping.name} (levels), which no center tells")
+        for name, variable in self.protocol.variables.items():
+            if self._tells(CategoryQuestion, name) or variable.levels:
+                continue
+            if variable.kind == "category":
+                yield _no_joint(f"the levels of {name} (levels), which no center tells")
+                continue
+            public = self.variables.get(name, Variable())
+            limits = variable.lower, variable.upper, public.lower, public.upper
+            known = {end for end, limit in zip(_ENDS * 2, limits, strict=True) if limit is not None}
+            lacking = [end for end in _ENDS if end not in known]
+            if lacking and not self._tells(LatticeQuestion, name):
+                yield _no_joint(
+                    f"between which limits {name} lies ({' and '.join(lacking)}), which no center "
+                    "tells"
                 )
+
+    def _tells(self, kind: type[CohortQuestion], variable: str | None) -> bool:
+        """Whether some center would tell of a variable in this form; None: of any."""
+        return any(
+            bool(part.blocks)
+            for check in self.checks.values()
+            for part in check.parts
+            if isinstance(part.question, kind) and variable in (None, part.question.variable)
+        )
 
     def _spelled_twice(self) -> Iterator[str]:
         """Levels that differ in case or spaces only."""
@@ -221,6 +250,10 @@ class ProtocolCheckResult:
 
     def _repr_html_(self) -> str:
         return parts_html(self.parts())
+
+
+def _no_joint(what: str) -> str:
+    return f"There is no joint center until the protocol says {what}."
 
 
 def _groupings(center: str, part: CheckedPart) -> CheckedGroupings:
