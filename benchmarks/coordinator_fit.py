@@ -25,8 +25,8 @@ from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import public_lattice
 from unpooled.maths.quantiles.cell_fit import Search, fit_cells
 from unpooled.maths.quantiles.yeo_johnson import fit_points
-from unpooled_study.parallel_populations import P, draw_centers, lattice_of
-from unpooled_study.settings import ALLOCATIONS
+from unpooled_study.parallel.populations import P, draw_centers, lattice_of
+from unpooled_study.simulations.settings import ALLOCATIONS
 
 K = 10
 MOMENTS: tuple[Moments, ...] = ("tails", "all")

@@ -17,7 +17,7 @@ from scipy.stats import norm
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.ranks.effect import Interval, overall_effect
 from unpooled.maths.ranks.shift import shift
-from unpooled_study.methods import Federated
+from unpooled_study.simulations.methods import Federated
 
 SIZES = {
     1: (300,),

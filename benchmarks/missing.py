@@ -27,9 +27,9 @@ def hospital(random: np.random.Generator) -> pl.DataFrame:
     """Two arms, of which the second has higher values; sex has nothing to do with them."""
     value = np.round(np.append(random.normal(0, 1, SIZE), random.normal(SHIFT, 1, SIZE)), 3)
     gone = SIZE + random.choice(SIZE, LACKING, replace=False)
-    known = [None if i in gone else x for i, x in enumerate(value.tolist())]
+    kept = [None if i in gone else x for i, x in enumerate(value.tolist())]
     arms = ["a"] * SIZE + ["b"] * SIZE
-    return pl.DataFrame({"x": known, "arm": arms, "sex": random.choice(["F", "M"], 2 * SIZE)})
+    return pl.DataFrame({"x": kept, "arm": arms, "sex": random.choice(["F", "M"], 2 * SIZE)})
 
 
 def off(seed: int) -> tuple[float, float, float]:
@@ -50,7 +50,7 @@ def off(seed: int) -> tuple[float, float, float]:
     )
 
 
-def found(seed: int, size: int) -> float:
+def guess_error(seed: int, size: int) -> float:
     """How far off the value is that a copy lacks, where its mean is of those who have one."""
     values = np.random.default_rng(seed).normal(0, 1, size)
     everybody = round_mean_sd(MeanSD.of(values)).mean
@@ -60,8 +60,8 @@ def found(seed: int, size: int) -> float:
 
 def _print(title: str, runs: Sequence[tuple[float, ...]]) -> None:
     each: FloatArray = np.array(runs).T
-    told = "   ".join(f"{one.mean():>6.2f} {one.std(ddof=1):>5.2f}" for one in each)
-    print(f"{title:<28}{told}", flush=True)
+    columns = "   ".join(f"{one.mean():>6.2f} {one.std(ddof=1):>5.2f}" for one in each)
+    print(f"{title:<28}{columns}", flush=True)
 
 
 def main(runs: int) -> None:
@@ -71,7 +71,7 @@ def main(runs: int) -> None:
         _print("draws from everybody", [off(seed) for seed in range(runs)])
     _print("draws from people alike", [off(seed) for seed in range(runs)])
     for size in (30, 120, 300):
-        far = np.median([found(seed, size) for seed in range(10 * runs)])
+        far = np.median([guess_error(seed, size) for seed in range(10 * runs)])
         print(
             f"means of those with a value: {size} people, the value that a copy lacks ± {far:.2f}"
         )

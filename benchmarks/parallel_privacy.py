@@ -21,8 +21,8 @@ from unpooled.maths.density.smoothing import middles
 from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable
-from unpooled_study.families import Random
-from unpooled_study.parallel_populations import EVERY
+from unpooled_study.parallel.populations import EVERY
+from unpooled_study.simulations.families import Random
 
 FAMILIES = ("gamma 4", "normal", "lognormal", "t3")
 SIZES = (56, 307, 698)

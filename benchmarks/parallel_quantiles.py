@@ -19,11 +19,11 @@ import numpy as np
 from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.maths.density.distribution import smooth
 from unpooled.maths.lattice.cutting import lattice_table
-from unpooled_study.parallel_populations import P, draw_centers, lattice_of
-from unpooled_study.parallel_settings import GRIDDED, ParallelQuantiles, quantile_settings
-from unpooled_study.parallel_summary import QuantileSummary
-from unpooled_study.settings import ALLOCATIONS
-from unpooled_study.simulation import simulate
+from unpooled_study.parallel.populations import P, draw_centers, lattice_of
+from unpooled_study.parallel.settings import GRIDDED, ParallelQuantiles, quantile_settings
+from unpooled_study.parallel.study import QuantileSummary
+from unpooled_study.simulations.settings import ALLOCATIONS
+from unpooled_study.simulations.simulation import simulate
 
 
 def work(setting: ParallelQuantiles, seed: int, runs: int) -> str:

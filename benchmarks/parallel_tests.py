@@ -9,9 +9,9 @@ standard errors.
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
-from unpooled_study.parallel_settings import ParallelTests, test_settings
-from unpooled_study.parallel_summary import TestSummary
-from unpooled_study.simulation import simulate
+from unpooled_study.parallel.settings import ParallelTests, test_settings
+from unpooled_study.parallel.study import TestSummary
+from unpooled_study.simulations.simulation import simulate
 
 
 def work(setting: ParallelTests, seed: int, runs: int) -> str:

@@ -10,10 +10,10 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks.side_by_side import Ratio, Row
-from unpooled_study.paper import PaperStudy
-from unpooled_study.runs import run
-from unpooled_study.settings import AnySetting, paper_quantiles, paper_test
-from unpooled_study.simulation import simulate
+from unpooled_study.paper.paper import PaperStudy
+from unpooled_study.simulations.runs import run
+from unpooled_study.simulations.settings import AnySetting, paper_quantiles, paper_test
+from unpooled_study.simulations.simulation import simulate
 
 TESTING = {3: 0.035, 5: 0.038, 10: 0.045}  # the reference's CPU seconds per simulation
 ESTIMATION = {3: 0.17, 10: 0.22}

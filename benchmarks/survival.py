@@ -35,9 +35,9 @@ from unpooled.maths.survival.cox import HazardRatio, hazard_ratio
 from unpooled.maths.survival.follow_up import FollowUp, agreed_horizon
 from unpooled.maths.survival.kaplan_meier import SurvivalCurve, kaplan_meier
 from unpooled.maths.survival.log_rank import log_rank
-from unpooled_study.families import Random
-from unpooled_study.outcome_simulation import ARMS, Cutting, People
-from unpooled_study.settings import ALLOCATIONS
+from unpooled_study.simulations.families import Random
+from unpooled_study.simulations.outcomes import ARMS, Cutting, People
+from unpooled_study.simulations.settings import ALLOCATIONS
 
 K = 10
 SPREAD = 0.3  # SD of the centers' log hazards

@@ -38,8 +38,8 @@ from unpooled.maths.survival.follow_up import FollowUp, agreed_horizon
 from unpooled.maths.survival.kaplan_meier import SurvivalCurve, kaplan_meier
 from unpooled.maths.survival.log_rank import log_rank
 from unpooled.maths.survival.pseudo_times import ArmTables, Below, known_until, pseudo_times
-from unpooled_study.families import Random
-from unpooled_study.settings import ALLOCATIONS as SIZES
+from unpooled_study.simulations.families import Random
+from unpooled_study.simulations.settings import ALLOCATIONS as SIZES
 
 K = 10
 SHAPES = {"exponential": 1.0, "Weibull 1.5": 1.5}

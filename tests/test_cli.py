@@ -343,3 +343,17 @@ def test_the_demo_runs_as_a_newcomer_runs_it(tmp_path: Path) -> None:
     assert "refused: Porto, control: fewer than 10 people" in done.stdout
     assert done.stdout.count("is sound") == 5
     assert done.stderr == ""
+
+
+def test_an_error_is_said_in_words_of_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(1)
+    people = {"arm": rng.choice(["a", "b", "c"], 200), "crp": rng.lognormal(1, 1, 200).round(2)}
+    pl.DataFrame(people).write_csv(tmp_path / "Haifa.csv")
+    command = ["compare", "crp", "--by", "arm", "--ordered", "--centers"]
+    with pytest.raises(SystemExit):
+        main([*command, str(tmp_path / "Haifa.csv")])
+    problem = capsys.readouterr().err
+    assert "--groups none low high --ordered" in problem
+    assert "ordered=" not in problem

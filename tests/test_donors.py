@@ -16,19 +16,19 @@ def two_arms(seed: int) -> pl.DataFrame:
     """Arms that lie 6 SD apart, of which one lacks nine values; a code of 0 and 1, and a name."""
     random = np.random.default_rng(seed)
     values = np.append(random.normal(0, 1, EACH), random.normal(6, 1, EACH)).tolist()
-    known = [None if EACH <= i < EACH + LACKING else x for i, x in enumerate(values)]
+    kept = [None if EACH <= i < EACH + LACKING else x for i, x in enumerate(values)]
     sex = random.choice([0, 1], 2 * EACH)
-    rows = {"x": known, "arm": ["a"] * EACH + ["b"] * EACH, "sex": sex}
+    rows = {"x": kept, "arm": ["a"] * EACH + ["b"] * EACH, "sex": sex}
     return pl.DataFrame(rows | {"name": [f"person {i}" for i in range(2 * EACH)]})
 
 
 def bias(seed: int) -> float:
     """How far the mean of the arm is from that of its known values, in standard errors."""
     rows = two_arms(seed)
-    known = rows.filter(arm="b")["x"].drop_nulls().to_numpy()
+    values = rows.filter(arm="b")["x"].drop_nulls().to_numpy()
     with Federation.local({"Bern": rows}, k=K, seed=seed) as fed:
-        told = fed.describe("x", by="arm").to_dict()["groups"][1]["mean"]
-    return float((told - known.mean()) / known.std(ddof=1) * np.sqrt(len(known)))
+        mean = fed.describe("x", by="arm").to_dict()["groups"][1]["mean"]
+    return float((mean - values.mean()) / values.std(ddof=1) * np.sqrt(len(values)))
 
 
 def test_the_mean_of_a_group_is_that_of_its_known_values() -> None:
@@ -50,11 +50,11 @@ def test_a_draw_is_the_same_in_every_answer_and_in_every_order() -> None:
     answers = []
     for order in ((by_arm, by_sex, everybody), (everybody, by_sex, by_arm)):
         with Federation.local({"Bern": rows}, k=K, seed=1) as fed:
-            told = {by: fed.describe("x", by=by).to_dict()["groups"] for by in order}
-        answers.append(told)
-        whole = told[None][0]
+            groups = {by: fed.describe("x", by=by).to_dict()["groups"] for by in order}
+        answers.append(groups)
+        whole = groups[None][0]
         for by in (by_arm, by_sex):
-            parts = told[by]
+            parts = groups[by]
             assert sum(p["n"] for p in parts) == whole["n"] == len(rows)
             together = sum(p["n"] * p["mean"] for p in parts) / whole["n"]
             assert together == pytest.approx(whole["mean"], abs=0.06)  # but for rounding

@@ -95,7 +95,7 @@ def test_a_plan_shows_how_many_simulations_are_done() -> None:
 def test_stewards_who_are_waited_for_are_on_the_bar() -> None:
     from io import StringIO
 
-    from unpooled.apps.cli.progress import CentersBar
+    from unpooled.apps.cli.progress import WorkBar
     from unpooled.federation.progress import Progress
 
     class Terminal(StringIO):
@@ -103,8 +103,65 @@ def test_stewards_who_are_waited_for_are_on_the_bar() -> None:
             return True
 
     terminal = Terminal()
-    bar = CentersBar(terminal)
+    bar = WorkBar(terminal)
     bar.show(Progress(("Haifa", "Oslo"), ("Oslo",), ("Haifa",)))
     bar._begin()
     bar.stop()
     assert "1 of 2 centers answered, waiting for Haifa's steward" in terminal.getvalue()
+
+
+WORK = """
+import importlib, sys, time
+from unpooled.apps.cli import main, progress
+
+progress.PATIENCE = 0.01
+module, name = {slow!r}.rsplit(".", 1)
+where = importlib.import_module(module)
+act = getattr(where, name)
+def slowly(*given, **more):
+    time.sleep(0.3)
+    return act(*given, **more)
+setattr(where, name, slowly)
+main(sys.argv[1:])
+"""
+
+
+def test_the_demo_and_its_report_show_that_they_go_on(tmp_path: Path) -> None:
+    code = WORK.format(slow="unpooled.apps.demo.write_hospitals")
+    printed, shown = at_terminal(code, "demo", "--out", str(tmp_path / "demo"))
+    assert "the demo goes on" in shown
+    assert "Open the report:" in printed
+    assert "goes on" not in printed
+
+
+def test_a_report_shows_that_it_is_written(files: list[str], tmp_path: Path) -> None:
+    code = WORK.format(slow="unpooled.results.data_frame.write_csv")
+    asked = ["describe", "los", "--csv", str(tmp_path / "los.csv"), "--centers", *files]
+    assert "the files are written" in at_terminal(code, *asked)[1]
+    assert "written" not in at_terminal(code, *asked, "--json")[1]
+
+
+def test_what_an_administrator_does_shows_that_it_goes_on(tmp_path: Path, files: list[str]) -> None:
+    """Kits, the check of a center, a freeze, a ledger."""
+    pytest.importorskip("nvflare", reason="nvflare is not installed")
+    setup = "unpooled.federation.network.setup"
+    toml = tmp_path / "federation.toml"
+    toml.write_text(
+        'name = "trial"\ncenters = ["Haifa"]\n[coordinator]\naddress = "localhost"\nport = 8102\n'
+    )
+    code = WORK.format(slow=f"{setup}.provision.make_kits")
+    printed, shown = at_terminal(code, "federation", "init", str(toml))
+    assert "the kits are made" in shown
+    assert "kit: " in printed
+    kit = tmp_path / "kits/Haifa"
+    (kit / "center.toml").write_text(
+        f'name = "Haifa"\nledger = "Haifa.ledger"\ndata = "{files[0]}"\n'
+    )
+    code = WORK.format(slow="unpooled.center.freeze.freeze_rows")
+    assert "the rows are copied" in at_terminal(code, "center", "freeze", str(kit))[1]
+    ledger = tmp_path / "ledgers"
+    at_terminal(ASK.format(seconds=0, patience=30), "describe", "los", "--ledger", str(ledger),
+                "--centers", *files)  # fmt: skip
+    code = WORK.format(slow="unpooled.center.records.ledger.verify")
+    shown = at_terminal(code, "ledger", "verify", str(ledger / "Haifa.ledger"))[1]
+    assert "the ledger is verified" in shown

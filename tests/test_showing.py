@@ -1,6 +1,7 @@
 """A result shows itself as text at >>>, as HTML, and as a data frame."""
 
 import dataclasses
+import re
 import sys
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from unpooled import Federation
 from unpooled.errors import InputError
+from unpooled.results.report.parts import Grid
 
 
 @pytest.fixture
@@ -201,3 +203,13 @@ def test_results_stay_frozen_and_slotted(fed: Federation) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         result.rounds = 3  # type: ignore[misc]
     assert not hasattr(result, "__dict__")
+
+
+@pytest.mark.parametrize("method", ["chain", "parallel"])
+def test_nobody_is_a_fraction_of_a_person(fed: Federation, method: str) -> None:
+    """Counts that are shared out or estimated are whole in the table, and exact in the records."""
+    table = fed.table("v", by="g", method=method)
+    assert any(count != round(count) for count in table.counts.ravel().tolist())
+    (grid,) = (part for part in table.parts() if isinstance(part, Grid))
+    cells = [cell for row in grid.rows for cell in row[1:]]
+    assert all(re.fullmatch(r"(<1|\d+)( \(\d+ to \d+\))?", cell) for cell in cells), cells

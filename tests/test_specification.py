@@ -7,7 +7,7 @@ import pytest
 import typer.main
 
 from unpooled import Federation
-from unpooled.analyses.numbers import compare, groups, quantiles
+from unpooled.analyses.numbers import compare, quantiles
 from unpooled.analyses.specification import ANALYSES, COMPARE, QUANTILES, Analysis
 from unpooled.apps.cli import app
 from unpooled.errors import InputError
@@ -69,7 +69,7 @@ def test_every_public_question_of_a_federation_is_declared() -> None:
 
 def test_the_declared_methods_are_those_that_there_are() -> None:
     assert COMPARE.by_name["method"].choices == compare.METHODS
-    assert set(groups.RANK_METHODS) < set(COMPARE.by_name["method"].choices)
+    assert set(compare.RANK_METHODS) < set(COMPARE.by_name["method"].choices)
     assert QUANTILES.by_name["method"].choices == quantiles.METHODS
     assert QUANTILES.by_name["p"].default == DEFAULT_P
 

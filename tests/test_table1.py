@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -271,3 +272,76 @@ def test_what_is_said_of_a_variable_has_its_mark_in_its_row(table: Table1Result)
     mark = next(m for m, text in sheet.footnotes if text.endswith("tests leave out some"))
     at = sheet.header.index("p-value")
     assert sheet.rows[0][at].split()[-1].split(",")[-1] == mark
+
+
+# --- what is noticed ----------------------------------------------------------------------------
+
+
+def _coded(n: int, seed: int, zeros: float = 0.0) -> pandas.DataFrame:
+    """Blood pressure that is read off to tens, cholesterol with zeros, a score, a plain number."""
+    rng = np.random.default_rng(seed)
+    pressure = rng.normal(130, 16, n)
+    chol = np.where(rng.random(n) < zeros, 0.0, rng.normal(240, 45, n).round())
+    return pandas.DataFrame(
+        {
+            "arm": rng.choice(["control", "patient"], n),
+            "pressure": np.where(
+                rng.random(n) < 0.7, 10 * np.round(pressure / 10), pressure
+            ).round(),
+            "chol": chol,
+            "score": np.clip(rng.normal(12, 5, n), 0, 27).round(),
+            "crp": rng.lognormal(1, 0.8, n).round(2),
+        }
+    )
+
+
+CODED = {"title": "t", "groups": [{"name": "arm"}], "variables": {}}
+
+
+@pytest.fixture(scope="module")
+def coded() -> Federation:
+    people = {"Bern": _coded(400, 1, 0.3), "Oslo": _coded(500, 2), "Turin": _coded(24, 3)}
+    return Federation.local(people, seed=3)
+
+
+def test_zeros_and_heaps_are_said_with_their_variable(coded: Federation) -> None:
+    names = ("pressure", "chol", "score", "crp")
+    table = coded.run({**CODED, "variables": {name: {} for name in names}}).table1(by="arm")
+    notes = {name: " ".join(row["notes"]) for name, row in rows(table).items()}
+    assert "heaped at multiples of ten" in notes["pressure"]
+    assert re.search(r"people have 0 \(Bern: \d+ or more\): a value, or a code", notes["chol"])
+    assert "tens" not in notes["chol"]
+    assert not notes["score"]
+    assert not notes["crp"]
+    assert "chol: people have 0" in str(table)
+
+
+def test_codes_that_the_protocol_declares_are_missing_and_not_noticed() -> None:
+    plan = {**CODED, "variables": {"chol": {"missing": [0]}}}
+    with Federation.local({"Bern": _coded(400, 1, 0.3)}, seed=3) as fed:
+        table = fed.run(plan).table1(by="arm")
+    assert rows(table)["chol"]["notes"] == []
+    assert "missing" in str(table)
+
+
+def test_a_tiny_center_does_not_take_the_mean_from_all_others() -> None:
+    """24 people of whom one carries the SD tell no mean."""
+    tiny = _coded(24, 3)
+    tiny.loc[0, "crp"] = 900.0
+    people = {"Bern": _coded(400, 1), "Turin": tiny}
+    with Federation.local(people, seed=3) as fed:
+        table = fed.table1(["crp"])
+    row = rows(table)["crp"]
+    assert row["cells"][0]["mean"] == pytest.approx(people["Bern"]["crp"].mean(), rel=0.01)
+    assert any("mean and SD without Turin (24 people)" in note for note in row["notes"])
+
+
+def test_notes_of_some_variables_name_them() -> None:
+    odd = _coded(60, 3)
+    odd.loc[0, "crp"] = 900.0  # one person decides mean and SD of their block
+    plan = {**CODED, "variables": {"crp": {}, "score": {}}}
+    with Federation.local({"Bern": _coded(400, 1), "Turin": odd}, seed=3) as fed:
+        table = fed.run(plan).table1(by="arm")
+    withheld = [note for note in table.record.notes if "was withheld" in note]
+    assert len(withheld) == 1
+    assert withheld[0].startswith("crp: Turin: ")

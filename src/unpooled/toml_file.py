@@ -3,12 +3,13 @@
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
-from unpooled.errors import InputError, unknown
+from unpooled.errors import InputError, nearest, unknown
 
 T = TypeVar("T", bound=msgspec.Struct)
 Place = tuple[str | int, ...]  # the names and numbers that lead to a setting
@@ -93,9 +94,123 @@ def _converted(table: object, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         place = _place(str(error), table, kind)
         rule = str(error).rpartition(" - at `$")[0] if place else str(error)
-        named = place and rule.startswith(("Expected", "Object", "Invalid value", "Invalid enum"))
-        name = ".".join(map(str, place))
-        raise _SettingError(f"{name}: {rule}" if named else rule, place) from error
+        raise _SettingError(_in_words(rule, place, table, kind), place) from error
+
+
+_EXPECTED = re.compile(r"Expected `([^`]+)`(?: of length (\d+))?(?:, got (.*))?")
+_LACKS = re.compile(r"Object missing required field `([^`]+)`")
+_KINDS = {
+    "str": "a text in quotes",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+def _in_words(rule: str, place: Place, table: object, kind: Any) -> str:
+    """The converter's words as people say it who write such a file."""
+    value, name = _value_at(table, place), next((s for s in place[::-1] if isinstance(s, str)), "")
+    where = _named_place(table, place[: _last_name(place)])
+    if lacks := _LACKS.match(rule):
+        inside = _named_place(table, place)
+        return f"{lacks[1]} is missing{inside}"
+    if rule.startswith("Invalid enum value"):
+        choices = [str(choice) for choice in _choices(kind, place)]
+        meant = nearest(str(value), choices)
+        hint = "" if meant is None else f". Hint: did you mean {meant!r}?"
+        return f"{name}{where} must be {' or '.join(choices)}, got {value!r}{hint}"
+    expected = _EXPECTED.match(rule)
+    if expected is None:
+        return rule
+    kinds = [one for one in expected[1].split(" | ") if one != "null"]
+    words = " or ".join(_KINDS.get(one, one) for one in kinds)
+    if expected[2] is not None:
+        return f"{name}{where} must be a list of {expected[2]}, got {len(_as_list(value))}"
+    hint = ""
+    if "array" in kinds and isinstance(value, dict):
+        words, hint = "a list of tables", f". Hint: [[{name}]] in place of [{name}]"
+        return f"{name}{where} must be {words}{hint}"
+    if "array" in kinds and isinstance(value, str | int | float):
+        hint = f". Hint: {name} = [{_written(value)}]"
+    if kinds in (["int"], ["float"], ["int", "float"]) and isinstance(value, str):
+        listed = f"[{value}]" if isinstance(place[-1], int) else value
+        hint = f". Hint: {name} = {listed}" if _is_number(value) else ""
+    part = "each of " if isinstance(place[-1], int) and kinds != ["object"] else ""
+    return f"{part}{name}{where} must be {words}, got {_written(value)}{hint}"
+
+
+def _last_name(place: Place) -> int:
+    """Where the last name stands in a place."""
+    return max((at for at, step in enumerate(place) if isinstance(step, str)), default=0)
+
+
+def _named_place(table: object, place: Place) -> str:
+    """In which table it is, by its name: `` in [[groups]] 'arm'``."""
+    names = [step for step in place if isinstance(step, str)]
+    if not names:
+        return ""
+    numbers = [at for at, step in enumerate(place) if isinstance(step, int)]
+    if not numbers or numbers[0] != 1:
+        return f" in [{'.'.join(names[:2])}]"
+    entry = _value_at(table, place[:2])
+    named = entry.get("name") if isinstance(entry, dict) else None
+    which = f" {named!r}" if isinstance(named, str) else f", number {int(place[1]) + 1}"
+    return f" in [[{place[0]}]]{which}"
+
+
+def _value_at(table: Any, place: Place) -> Any:
+    """What stands at a place; None where nothing does."""
+    for step in place:
+        try:
+            table = table[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return table
+
+
+def _choices(kind: Any, place: Place) -> tuple[object, ...]:
+    """The values that a setting may have."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    for part in get_args(kind):
+        if not place and (choices := _choices(part, ())):
+            return choices
+    if not place:
+        return tuple(kind) if isinstance(kind, type) and issubclass(kind, Enum) else ()
+    first, *rest = place
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+        return _choices(fields[str(first)], tuple(rest)) if str(first) in fields else ()
+    if get_origin(kind) in (dict, Mapping):
+        return _choices(get_args(kind)[1], tuple(rest))
+    if isinstance(first, int):
+        return next((c for part in get_args(kind) if (c := _choices(part, tuple(rest)))), ())
+    return next((c for part in get_args(kind) if (c := _choices(part, place))), ())
+
+
+def _as_list(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _written(value: object) -> str:
+    """A value as the file has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, dict):
+        return "a table"
+    return "a list" if isinstance(value, list | tuple) else str(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_names(value: object, kind: Any, place: Place = ()) -> None:

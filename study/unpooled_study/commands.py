@@ -48,7 +48,7 @@ def paper(
 
     Simulations are kept in the folder: after an interruption the same command goes on.
     """
-    from unpooled_study.paper import PaperStudy, run_paper
+    from unpooled_study.paper.paper import PaperStudy, run_paper
 
     study = PaperStudy.of(only, sims, seed)
     out.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def parallel(
 
     Simulations are kept in the folder: after an interruption the same command goes on.
     """
-    from unpooled_study.parallel import ParallelStudy, run_parallel
+    from unpooled_study.parallel.study import ParallelStudy, run_parallel
 
     study = ParallelStudy(runs, seed)
     out.mkdir(parents=True, exist_ok=True)
@@ -102,8 +102,7 @@ def study_tests(
     config: ConfigFile, out: Out = None, jobs: Jobs = None, as_json: AsJson = False
 ) -> None:
     """Your own study of the tests: how often each rejects."""
-    from unpooled_study.config import read_test_config
-    from unpooled_study.own import run_tests
+    from unpooled_study.own import read_test_config, run_tests
 
     read = read_test_config(config)
     with _kept(out) as folder, silent(as_json):
@@ -115,8 +114,7 @@ def study_quantiles(
     config: ConfigFile, out: Out = None, jobs: Jobs = None, as_json: AsJson = False
 ) -> None:
     """Your own study of the quantile estimators: bias, SD and mean squared error."""
-    from unpooled_study.config import read_quantile_config
-    from unpooled_study.own import run_quantiles
+    from unpooled_study.own import read_quantile_config, run_quantiles
 
     read = read_quantile_config(config)
     with _kept(out) as folder, silent(as_json):
@@ -195,8 +193,7 @@ PLAN = Analysis(
 
 def run_plan(quiet: bool, **typed: Any) -> "PlanResult":
     """Simulate a planned federation, as it is declared."""
-    from unpooled_study.planning import make_plan
-    from unpooled_study.reading import read_plan
+    from unpooled_study.planning import make_plan, read_plan
 
     PLAN.check(typed)
     sims, seed, jobs = (typed.pop(name, default) for name, default in _SIMULATION.items())

@@ -95,10 +95,10 @@ def _start(given: KeeperInput) -> "subprocess.Popen[bytes]":
 def output(process: "subprocess.Popen[bytes]") -> KeeperOutput:
     """What a keeper says in the end."""
     text, errors = process.communicate(timeout=PATIENT)
-    said = list(frames(text))
-    assert said, errors.decode()
-    assert said[-1][0] == ANSWER
-    return msgspec.msgpack.decode(said[-1][1], type=KeeperOutput)
+    messages = list(frames(text))
+    assert messages, errors.decode()
+    assert messages[-1][0] == ANSWER
+    return msgspec.msgpack.decode(messages[-1][1], type=KeeperOutput)
 
 
 def outputs(inputs: Sequence[KeeperInput]) -> list[KeeperOutput]:

@@ -16,10 +16,12 @@ from unpooled.center.questions.joint import (
 )
 from unpooled.center.questions.message import Grouping
 from unpooled.federation.joint.computation.program import (
+    CellMoments,
     JointMoments,
     JointNumbers,
     LevelCells,
     PartNumbers,
+    cell_scale,
     part_weights,
 )
 from unpooled.maths.arrays import IntArray
@@ -30,6 +32,9 @@ ARM = Grouping(name="arm", levels=("control", "patient"))
 AGE = Grouping(name="age", cuts=(40, 65))
 CRP = JointNumber(
     variable="crp", scale=10.0, resolution=1.0, lower=0.0, upper=30.0, low=0.0, high=30.0
+)
+FAR = JointNumber(
+    variable="far", scale=10.0, resolution=1.0, lower=None, upper=None, low=-20.0, high=160.0
 )
 STAGE = JointCategory(variable="stage", levels=("I", "II", "III"), ordered=True)
 SITE = JointCategory(variable="site", levels=("lung", "liver"))
@@ -72,6 +77,25 @@ class People:
             yield np.concatenate([*vector, *draws])
 
 
+def people_of(plan: JointPlan, vector: IntArray) -> People:
+    """The people whom the sum of all members' shares is of, as if one center had them."""
+    sizes, rest = vector[: plan.blocks], vector[plan.blocks : plan.counted]
+    drawn = vector[plan.counted :]
+    counts, lacking, draws, coins = (list[IntArray]() for _ in range(4))
+    for part, size in plan.sections():
+        shape = plan.blocks, part.tables, part.width
+        one, two = rest[:size].reshape(2, *shape)
+        rest = rest[size:]
+        secrets = np.zeros((2, *shape), dtype=np.int64)
+        if part.is_cut:
+            secrets, drawn = drawn[:size].reshape(2, *shape), drawn[size:]
+        for each, some in ((counts, one[None]), (lacking, two[None])):
+            each.append(some)
+        draws.append(secrets[0])
+        coins.append(secrets[1])
+    return People(plan, sizes[None], counts, lacking, draws, coins)
+
+
 def people(rng: np.random.Generator, plan: JointPlan, members: int, mean: float) -> People:
     """Members with few people or many in each block, heaps of values, and some who lack one."""
     sizes = rng.poisson(rng.gamma(1, mean, (members, plan.blocks)))
@@ -98,7 +122,7 @@ def populations(draw: st.DrawFn, k: st.SearchStrategy[int]) -> People:
     """Plans with no grouping, one or two, and people who fill them or do not."""
     groupings = draw(st.sampled_from([(), (ARM,), (AGE,), (ARM, AGE)]))
     parts: tuple[Part, ...] = draw(
-        st.sampled_from([(CRP,), (STAGE, SITE), (MONTHS,), (CRP, MONTHS, SITE)])
+        st.sampled_from([(CRP,), (STAGE, SITE), (MONTHS,), (FAR,), (CRP, MONTHS, SITE)])
     )
     plan = JointPlan(k=draw(k), groupings=groupings, parts=parts)
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -155,14 +179,18 @@ def _part(
     match part:
         case JointNumber():
             return PartNumbers(
-                missing=tuple(missing), tables=all_of("table"), moments=all_of("moments")
+                missing=tuple(missing),
+                tables=all_of("table"),
+                cells=all_of("cells"),
+                moments=all_of("moments"),
             )
         case JointOutcome():
-            tables = (*all_of("events"), *all_of("others"))
             return PartNumbers(
                 missing=tuple(missing),
-                tables=tables,
+                tables=(*all_of("events"), *all_of("others")),
+                cells=(*all_of("of events"), *all_of("of others")),
                 either=all_of("either"),
+                either_cells=all_of("of either"),
                 below=all_of("below"),
             )
     return PartNumbers(missing=tuple(missing), levels=all_of("levels"))
@@ -185,11 +213,40 @@ def _block(
     ]
     if isinstance(part, JointOutcome):
         if None not in tables:
-            return {"events": tables[0], "others": tables[1], "either": None, "below": None}
+            return {
+                "events": tables[0],
+                "others": tables[1],
+                "either": None,
+                "below": None,
+                "of events": _cells(part, tables[0], counts[0], k),
+                "of others": _cells(part, tables[1], counts[1], k),
+                "of either": None,
+            }
         either = joint_cells(counts.sum(axis=0), k, draws[0], coins[0])
         few = [t is None for t in tables]
         below = "both" if all(few) else "events" if few[0] else "censored"
-        return {"events": None, "others": None, "either": either, "below": below}
+        return {
+            "events": None,
+            "others": None,
+            "either": either,
+            "below": below,
+            "of events": None,
+            "of others": None,
+            "of either": _cells(part, either, counts.sum(axis=0), k),
+        }
     rounded = part_weights(part).moments(counts[0])
     moments = None if rounded is None else JointMoments(mean=rounded.mean, sd=rounded.sd)
-    return {"table": tables[0], "moments": moments}
+    of_cells = _cells(part, tables[0], counts[0], k)
+    return {"table": tables[0], "moments": moments, "cells": of_cells}
+
+
+def _cells(
+    part: JointNumber | JointOutcome, table: JointCells | None, counts: IntArray, k: int
+) -> CellMoments | None:
+    """The moments of a table's cells, by the rule in the clear."""
+    if table is None:
+        return None
+    scale = cell_scale(part, [table])
+    moments = dict(zip(scale.cell.tolist(), scale.moments([counts], k), strict=True))
+    each = [moments.get(cell, (None, None)) for cell in range(len(table.counts))]
+    return CellMoments(means=tuple(m for m, _ in each), sds=tuple(s for _, s in each))

@@ -30,6 +30,19 @@ def test_levels_with_enough_people_each_stand_alone(counts: list[int], least: in
         assert join_levels(each, least, ordered=ordered) == alone
 
 
+def test_where_a_cell_of_rising_levels_ends_does_not_say_where_the_tenth_person_is() -> None:
+    """Twelve people under 40, in bands of ten years: who asks chooses the bands."""
+    worlds = [9, 3, 0, 0, 30, 0, 0, 30], [3, 0, 0, 9, 30, 0, 0, 30]
+
+    def reached(counts: list[int]) -> int:
+        """Where people counted from below become ten: what a cut there would tell."""
+        return int(np.argmax(np.cumsum(counts) >= 10))
+
+    assert [reached(counts) for counts in worlds] == [1, 3]
+    cells = [join_levels(counts, 10, ordered=True) for counts in worlds]
+    assert cells[0] == cells[1] == [(0, 1, 2, 3), (4, 5), (6, 7)]
+
+
 @given(
     st.lists(st.integers(1, 4), max_size=3),
     st.integers(0, 2**32 - 1),

@@ -1,11 +1,13 @@
 """The program of the keepers: what comes out equals the rule on pooled rows."""
 
 import asyncio
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -24,27 +26,39 @@ from tests.joint.keepers import (
 from tests.joint.pooled import (
     ARM,
     CRP,
+    FAR,
     MONTHS,
     SITE,
     STAGE,
     People,
     expected,
     people,
+    people_of,
     populations,
 )
+from unpooled.center.questions import CellTable
 from unpooled.center.questions.joint import JointCategory, JointNumber, JointOutcome, JointPlan
 from unpooled.errors import JointError
 from unpooled.federation.joint.computation.program import (
+    CellMoments,
     JointMoments,
     JointNumbers,
     PartNumbers,
+    cell_scale,
     part_weights,
 )
 from unpooled.federation.joint.computation.secure import Opened
 from unpooled.federation.joint.keepers.channel import SealedChannel
 from unpooled.maths.joint.cutting import JointCells
 from unpooled.maths.joint.levels import fine_blocks, with_levels
-from unpooled.maths.joint.moments import Steps, next_step
+from unpooled.maths.joint.moments import (
+    CellSteps,
+    MeanSteps,
+    SDSteps,
+    Steps,
+    next_step,
+    next_steps,
+)
 
 K = st.integers(3, 20)
 
@@ -61,6 +75,43 @@ def test_somebody_with_the_release_alone_can_say_what_was_opened(part: People) -
     opened = Opened()
     numbers = numbers_alone(part, opened)
     assert opened.numbers == list(simulated(part.plan, numbers))
+
+
+def test_the_people_of_the_summed_shares_are_those_of_all_members() -> None:
+    plan = JointPlan(k=5, groupings=(ARM,), parts=(FAR, STAGE, MONTHS))
+    part = people(np.random.default_rng(5), plan, 4, 12.0)
+    assert expected(people_of(plan, np.sum(list(part.vectors()), axis=0))) == expected(part)
+
+
+def test_cells_tell_means_and_sds_where_people_are_at_points_enough() -> None:
+    plan = JointPlan(k=20, groupings=(), parts=(FAR,))
+    rng = np.random.default_rng(1)
+    part = people(rng, plan, 3, 0.0)
+    spread = np.exp(-(((np.arange(FAR.width) - 80) / 40) ** 2))
+    counts = rng.multinomial(130, spread / spread.sum(), size=(3, 1, 1))
+    sizes = counts.sum(axis=(2, 3))
+    part = dataclasses.replace(part, counts=[counts], lacking=[0 * counts], sizes=sizes)
+    numbers = numbers_alone(part)
+    assert numbers is not None
+    assert numbers == expected(part)
+    table, moments = numbers.parts[0].tables[0], numbers.parts[0].cells[0]
+    assert table is not None
+    assert moments is not None
+    values = np.repeat(part_weights(FAR).values, counts.sum(axis=0)[0, 0])
+    edges = FAR.edges[list(table.edges)]
+    cells = np.searchsorted(edges, values)
+    assert sum(sd is not None for sd in moments.sds) >= 4
+    for cell in range(1, len(edges)):  # those that are not open have means of x itself
+        some = values[cells == cell]
+        mean, sd = moments.means[cell], moments.sds[cell]
+        error = some.std() / len(some) ** 0.5
+        assert mean is not None
+        assert mean == pytest.approx(some.mean(), abs=error / 5)
+        assert sd is None or sd == pytest.approx(some.std(), rel=0.05)
+    told_table = CellTable(
+        edges=tuple(edges.tolist()), counts=table.counts, means=moments.means, sds=moments.sds
+    )
+    told_table.check(FAR.lattice, "all", 20, 40)  # as every center's table is
 
 
 def test_means_are_told_where_no_person_stands_out() -> None:
@@ -233,11 +284,29 @@ def _joined(cells: Sequence[Sequence[Any]], levels: int, *, ordered: bool) -> It
     if levels == 1 or not cells:
         return
     if ordered:
-        for level in range(levels - 1):
-            yield from (int(any(cell[-1] == level for cell in part)) for part in cells)
+        yield from _rising([{cell[-1] for cell in part} for part in cells], levels)
         return
     for level in reversed(range(levels)):
         yield from (int((level,) in part) for part in cells)
+
+
+def _rising(ends: Sequence[set[int]], levels: int) -> Iterator[int]:
+    """Whether each part is cut in its middle; then the other cuts of those that are not."""
+    parts, whole = [(row, 0, levels) for row in range(len(ends))], []
+    while parts:
+        halved = [e - f > 1 and f + (e - f) // 2 - 1 in ends[row] for row, f, e in parts]
+        yield from (int(cut) for (_, f, e), cut in zip(parts, halved, strict=True) if e - f > 1)
+        whole += [part for part, cut in zip(parts, halved, strict=True) if not cut]
+        parts = [
+            side
+            for (row, f, e), cut in zip(parts, halved, strict=True)
+            if cut
+            for side in ((row, f, f + (e - f) // 2), (row, f + (e - f) // 2, e))
+        ]
+    for width in sorted({e - f for _, f, e in whole} - {1}):
+        some = [part for part in whole if part[2] - part[1] == width]
+        for level in range(width - 1):
+            yield from (int(f + level in ends[row]) for row, f, _ in some)
 
 
 def _present(missing: Sequence[int], some: Sequence[object]) -> Iterator[int]:
@@ -259,10 +328,21 @@ def _number(
         m for m, table in zip(opened.moments, opened.tables, strict=True) if table is not None
     ]
     yield from (int(m is not None) for m in moments)
-    weights, n = part_weights(part), [table.people for table in some]
+    n = [table.people for table in some]
     rows = [row for row, m in enumerate(moments) if m is not None]
+    yield from _means(part, moments, rows, n)
+    yield from _cells(part, opened.tables, opened.cells)
+
+
+def _means(
+    part: JointNumber,
+    moments: Sequence[JointMoments | None],
+    rows: Sequence[int],
+    n: Sequence[int],
+) -> Iterator[int]:
     if not rows:
         return
+    weights = part_weights(part)
     limit = (max(n) * weights.most) ** 2
     sds = [moments[row].sd for row in rows]  # type: ignore[union-attr]
     yield from _search([weights.sd(n[row]) for row in rows], [(1, limit)] * len(rows), sds)
@@ -275,17 +355,48 @@ def _number(
 
 def _outcome(k: int, part: JointOutcome, opened: PartNumbers) -> Iterator[int]:
     blocks = len(opened.missing)
-    events, others = opened.tables[:blocks], opened.tables[blocks:]
+    events = opened.tables[:blocks]
     kept = [e or x for e, x in zip(events, opened.either, strict=True)]
     yield from _present(opened.missing, kept)
     below = [b for b, table in zip(opened.below, kept, strict=True) if table is not None]
     yield from (int(b in (None, "censored")) for b in below)
     yield from (int(b in (None, "events")) for b in below)
-    by_status = [t for t in (*events, *others) if t is not None]
-    either = [t for t in opened.either if t is not None]
-    for tables in (by_status, either):
-        if tables:
-            yield from _tables(tables, part.width, k)
+    pairs = (opened.tables, opened.cells), (opened.either, opened.either_cells)
+    for tables, cells in pairs:
+        some = [t for t in tables if t is not None]
+        if some:
+            yield from _tables(some, part.width, k)
+            yield from _cells(part, tables, cells)
+
+
+def _cells(
+    part: JointNumber | JointOutcome,
+    tables: Sequence[JointCells | None],
+    cells: Sequence[CellMoments | None],
+) -> Iterator[int]:
+    """Whether each cell tells a mean, and an SD; then the searches for these."""
+    some = [(t, c) for t, c in zip(tables, cells, strict=True) if t is not None and c is not None]
+    scale = cell_scale(part, [t for t, _ in some])
+    at = list(zip(scale.table.tolist(), scale.cell.tolist(), strict=True))
+    means = [some[table][1].means[cell] for table, cell in at]
+    sds = [some[table][1].sds[cell] for table, cell in at]
+    yield from (int(mean is not None) for mean in means)
+    yield from (int(sds[i] is not None) for i in scale.may_tell_sd.tolist())
+    tells_sd = np.array([i for i, sd in enumerate(sds) if sd is not None], dtype=int)
+    yield from _cell_search(SDSteps(scale.at(tells_sd)), [sds[i] for i in tells_sd])
+    tells = np.array([i for i, mean in enumerate(means) if mean is not None], dtype=int)
+    beside = np.array([sds[i] for i in tells], dtype=float)
+    yield from _cell_search(MeanSteps(scale.at(tells), beside), [means[i] for i in tells])
+
+
+def _cell_search(steps: CellSteps, ends: Sequence[float | None]) -> Iterator[int]:
+    low, high, end = np.zeros_like(steps.most), steps.most.copy(), np.array(ends, dtype=float)
+    while len(rows := np.flatnonzero((low < high) & (steps(low) != steps(high)))):
+        asked = next_steps(steps.at(rows), low[rows], high[rows])
+        bits = steps.at(rows)(asked) <= end[rows]
+        low[rows] = np.where(bits, asked, low[rows])
+        high[rows] = np.where(bits, high[rows], asked - 1)
+        yield from bits.astype(int).tolist()
 
 
 def _search(

@@ -1,30 +1,38 @@
 """Small centers count in a joint center, and nobody is told of twice."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from tests.joint.hospitals import PROTOCOL, hospital, hospitals
 from unpooled import Federation
 from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
+from unpooled.apps.cli import app
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
+    Answer,
     LatticeTables,
     Moments,
     Protocol,
     ProtocolAnswer,
     Reason,
+    Refusal,
     Sizes,
     SurvivalTables,
     block_levels,
+    decode_answer,
+    encode,
 )
 from unpooled.center.questions.category import Categories
-from unpooled.center.questions.joint import JointQuestion, JointShares
+from unpooled.center.questions.joint import JointNote, JointQuestion, JointShares
+from unpooled.center.records.ledger import read, verify
 from unpooled.center.records.sealing import SealKey, seal
+from unpooled.center.records.signatures import without_receipts
 from unpooled.errors import JointError, RefusedError
 
 FREE = Policy(k=5, ad_hoc="free")
@@ -36,6 +44,13 @@ def ask(fed: Federation, protocol: Protocol = PROTOCOL) -> ProtocolReplies:
 
 def federation(frames: Mapping[str, pl.DataFrame], policy: Policy = FREE) -> Federation:
     return Federation.local(frames, policy=policy, seed=1, joint=True)
+
+
+def joint_received(replies: ProtocolReplies) -> Answer:
+    """What the joint center said, as it was received."""
+    name = f"joint ({len(replies.members)} centers)"
+    (payload,) = [one.payload for one in replies.received if one.center == name]
+    return decode_answer(payload)
 
 
 def joint_parts(replies: ProtocolReplies) -> dict[str, object]:
@@ -112,6 +127,54 @@ def test_the_same_again_is_the_same_also_after_a_restart(tmp_path: Path) -> None
         third = ask(later)
     assert one.members == tuple(frames)
     assert one.answers == again.answers == third.answers
+
+
+def test_each_member_keeps_a_ledger_of_what_the_joint_center_said(tmp_path: Path) -> None:
+    frames = hospitals(4, 1, 6)
+    with Federation.local(frames, policy=FREE, ledger=tmp_path, joint=True) as fed:
+        replies = ask(fed)
+        ask(fed)  # the same again is written down once
+    for name in frames:
+        file = tmp_path / f"{name}.joint.ledger"
+        assert file.exists() == (name in replies.members)
+        if file.exists():
+            assert verify(file).ok
+            (entry,) = read(file)[1]
+            assert decode_answer(entry.answer.encode()) == joint_received(replies)
+    verdict = CliRunner().invoke(app, ["ledger", "verify", str(tmp_path / "small 1.joint.ledger")])
+    assert verdict.exit_code == 0, verdict.output
+
+
+def test_what_the_keepers_did_not_say_is_not_written_down() -> None:
+    """The coordinator passes it on, and can neither change it nor make it up."""
+    with federation(hospitals(4, 0, 4)) as fed:
+        link, notes = fed._coordinator.link, list[bytes]()
+        ask_link = link.ask
+
+        def listening(
+            question: bytes, centers: Sequence[str], *, stewards: bool = True
+        ) -> Mapping[str, bytes | Refusal]:
+            if question.startswith(b'{"ask":"joint-note"'):
+                notes.append(question)
+            return ask_link(question, centers, stewards=stewards)
+
+        link.ask = listening  # type: ignore[method-assign]
+        ask(fed)
+        note = msgspec.json.decode(notes[0], type=JointNote)
+        answer = decode_answer(note.answer.encode())
+        assert isinstance(answer.aggregate, ProtocolAnswer)
+        fewer = msgspec.structs.replace(answer.aggregate, parts=answer.aggregate.parts[:1])
+        for wrong in (
+            msgspec.structs.replace(answer, aggregate=fewer),
+            msgspec.structs.replace(answer, k=7),
+            without_receipts(answer),
+        ):
+            changed = msgspec.structs.replace(note, answer=encode(wrong).decode())
+            replies = ask_link(encode(changed), note.question.members)
+            for payload in replies.values():
+                assert isinstance(payload, bytes)
+                (refusal,) = decode_answer(payload).refusals
+                assert refusal.reason is Reason.WRONG_RECEIPT
 
 
 def test_another_protocol_over_the_same_people_is_refused_with_the_reason() -> None:

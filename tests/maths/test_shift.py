@@ -11,7 +11,7 @@ from scipy import stats
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.ranks.shift import shift
 from unpooled.maths.tables.binning import Rule
-from unpooled_study.methods import grow
+from unpooled_study.simulations.methods import grow
 
 INF = math.inf
 

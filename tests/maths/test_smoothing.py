@@ -13,7 +13,7 @@ from unpooled.maths.density.distribution import smooth
 from unpooled.maths.density.smoothing import fit_curve
 from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable
-from unpooled_study.parallel_populations import EVERY
+from unpooled_study.parallel.populations import EVERY
 
 P = np.array([0.02, 0.25, 0.5, 0.75, 0.98])
 

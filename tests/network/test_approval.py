@@ -12,6 +12,7 @@ import pytest
 from tests.network.conftest import FRAMES
 from tests.network.networks import PATIENT, Network, eventually, run
 from tests.workbench.chromium import Tab, chromium
+from tests.workbench.newcomer import build, whole_way
 from unpooled import Federation
 from unpooled.center.questions import (
     CatalogueQuestion,
@@ -20,6 +21,7 @@ from unpooled.center.questions import (
     Moments,
     MomentsQuestion,
     Protocol,
+    ProtocolCheckQuestion,
     ProtocolQuestion,
     ProtocolVariable,
     Reason,
@@ -211,40 +213,86 @@ def workbench(trio: Network) -> Iterator[str]:
 
 
 @pytest.mark.browser
-def test_a_study_of_the_workbench_is_approved_once_at_the_desk_in_a_second_browser(
-    kit: Path, desk: str, workbench: str
+def test_a_newcomers_whole_way_over_the_network_with_a_steward_in_a_second_browser(
+    trio: Network, kit: Path, desk: str, workbench: str, tmp_path: Path
 ) -> None:
-    before, soon = len(entries(kit)), PATIENT * 1000
+    """From the catalogue to Word; the dry run and the study are approved at the desk, once each."""
+    before, soon, title = len(entries(kit)), PATIENT * 1000, "Stays <in> three hospitals"
     with chromium() as browser:
-        analyst, steward = Tab(browser), Tab(browser)
+        analyst, steward = Tab(browser, accept_downloads=True), Tab(browser)
         page = analyst.page
         page.goto(workbench, timeout=soon)
         page.get_by_text("waits for its steward").wait_for(timeout=soon)  # the catalogue, too
         steward.page.goto(desk)
         approve(steward.page, "Which variables are there", soon)
-        page.goto(f"{workbench.split('/enter')[0]}/protocol", timeout=soon)
-        page.fill("#title", "Stays <in> three hospitals", timeout=soon)
-        page.fill("#purpose", "Whether arm a stays shorter")
-        page.select_option("#group-1", "arm")
-        page.wait_for_selector("#group-2")
-        page.fill("#levels-1", "a, b")
-        page.check("label:has-text('los')")
-        page.wait_for_selector("#look .words")
-        page.click("text=Ask the centers once")
-        shown = approve(steward.page, "Stays <in> three hospitals", soon)
-        assert "Whether arm a stays shorter" in shown
-        assert "How many people are there, for each combination of arm?" in shown
-        page.wait_for_selector("#run:not([data-poll])", timeout=soon)
-        assert page.locator(".state.answered").count() == 3
+        page.locator("#told:not([data-poll])").wait_for(timeout=soon)
+        decided: list[str] = []
+        asked = iter(["Which parts of the study", title])
+        whole_way(
+            page,
+            tmp_path,
+            trio.centers,
+            title,
+            [("arm", "a, b")],
+            ["los"],
+            soon,
+            lambda: decided.append(approve(steward.page, next(asked), soon)),
+        )
+        assert "This is a look ahead" in decided[0]
+        assert "How many people are there, for each combination of arm?" in decided[1]
         assert analyst.sound
         assert steward.sound
     after = entries(kit)[before:]
     kinds = [type(decode_question(entry.question.encode())) for entry in after]
     parts = [SizesQuestion, MomentsQuestion, LatticeQuestion]
-    assert kinds[0] is CatalogueQuestion  # asked again until the steward has decided
-    others = [kind for kind in kinds if kind is not CatalogueQuestion]
-    assert others == [*parts, ProtocolQuestion]
+    assert kinds == [CatalogueQuestion, ProtocolCheckQuestion, *parts, ProtocolQuestion]
     assert {entry.asker for entry in after} == {"analyst"}
+
+
+@pytest.mark.browser
+def test_a_study_is_stopped_and_gone_on_with_while_a_center_is_down_and_another_waits(
+    trio: Network, kit: Path, desk: str, workbench: str
+) -> None:
+    soon = PATIENT * 1000
+    with chromium() as browser:
+        analyst, steward = Tab(browser), Tab(browser)
+        page = analyst.page
+        page.goto(workbench, timeout=soon)
+        page.locator("#variables").wait_for(timeout=soon)
+        build(page, "Ages", [("arm", "a, b")], ["age"])
+        trio.running["Bern"].end()
+        page.click("text=Ask the centers once")
+        state = page.locator("#run tbody tr")
+        for center, words in STATES_NOW.items():
+            state.filter(has_text=center).get_by_text(words).wait_for(timeout=soon)
+        assert "since" in state.filter(has_text="Porto").inner_text()
+        page.click("text=Stop asking")
+        page.wait_for_selector("#run:not([data-poll])", timeout=soon)
+        assert "What the others said is kept" in page.inner_text("#run")
+        page.click("text=Look at what came back")
+        assert "In the book: Haifa" in page.inner_text("main")
+        trio.start("Bern")
+        steward.page.goto(desk)
+        approve(steward.page, "Ages", soon)  # while nobody waits for it
+        page.click("nav >> text=Study")
+        for _ in range(5):  # a center that came back may need a moment until it is reached
+            page.click("text=Ask the missing centers")
+            page.wait_for_selector("#run:not([data-poll])", timeout=soon)
+            if page.locator(".state.answered, .state.partly").count() == len(trio.centers):
+                break
+        assert page.locator(".state.answered, .state.partly").count() == len(trio.centers)
+        page.click("text=Look at what came back")
+        assert "In the book: Haifa, Bern, Porto" in page.inner_text("main")
+        assert analyst.sound
+    asked = [entry for entry in entries(kit) if '"Ages"' in entry.question]
+    assert len(asked) == 1  # however often it was asked
+
+
+STATES_NOW = {
+    "Haifa": "answered",
+    "Bern": "did not answer",
+    "Porto": "waits for its steward",
+}
 
 
 def approve(page: Any, words: str, soon: int) -> str:

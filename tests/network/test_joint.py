@@ -95,6 +95,10 @@ def test_a_lost_keeper_is_named_nothing_is_told_and_a_second_run_is_that_of_one_
         assert [entry.kind for entry in entries].count("release") == 1
         run("ledger", "verify", ledger)
     assert not (network.kit("Gent") / "joint center.ledger").exists()
+    for name in NAMES:  # members keep what it said beside their own ledgers
+        member = network.kit(name) / f"{name}.joint.ledger"
+        assert len(read_ledger(member)[1]) == 1
+        run("ledger", "verify", member)
     assert ask(network).answers == replies.answers
 
 

@@ -164,8 +164,14 @@ def by_status(question: SurvivalQuestion, cohort: Cohort, group: dict[str, Any])
     times = np.minimum(cohort.value(), question.horizon)
     seen = people & (status > 0) & ~np.isnan(times)
     had = seen & (status == 1) & (cohort.value() <= question.horizon)
+    followed = np.zeros_like(seen)
+    if group["followed"] is not None:
+        followed = seen & ~had & (times >= question.horizon)
+        assert followed.sum() == group["followed"]
+        for variable in (question.variable, question.event):
+            yield Told(followed.astype(np.int64), variable)
     yield Told(people.astype(np.int64))
-    for name, some in (("events", had), ("censored", seen & ~had), ("either", seen)):
+    for name, some in (("events", had), ("censored", seen & ~had), ("either", seen & ~followed)):
         table = group[name]
         if table is not None:
             cell = np.where(some, np.searchsorted(table["edges"], times) + 1, 0)

@@ -182,11 +182,11 @@ def without_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cohort, "value", Cohort.known_values)
     chosen = big_arrays.chosen
 
-    def known(values: FloatArray, who: BoolArray) -> FloatArray:
+    def with_value(values: FloatArray, who: BoolArray) -> FloatArray:
         some = chosen(values, who)
         return some[~np.isnan(some)]
 
-    monkeypatch.setattr(big_arrays, "chosen", known)
+    monkeypatch.setattr(big_arrays, "chosen", with_value)
 
 
 def test_means_of_those_with_a_value_would_tell_what_a_copy_lacks(

@@ -12,10 +12,16 @@ from tests.golden import cases
 from unpooled import Federation, Policy
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.ranks.mann_whitney import Alternative, table_test
-from unpooled_study.families import Normal, Rounded
-from unpooled_study.methods import QUANTILE_METHODS, TEST_METHODS, Federated, NoAnswer, grow
 from unpooled_study.planning import TESTS
-from unpooled_study.settings import (
+from unpooled_study.simulations.families import Normal, Rounded
+from unpooled_study.simulations.methods import (
+    QUANTILE_METHODS,
+    TEST_METHODS,
+    Federated,
+    NoAnswer,
+    grow,
+)
+from unpooled_study.simulations.settings import (
     ALLOCATIONS,
     PROBABILITIES,
     QUANTILES,
@@ -23,7 +29,7 @@ from unpooled_study.settings import (
     paper_quantiles,
     paper_test,
 )
-from unpooled_study.simulation import generators
+from unpooled_study.simulations.simulation import generators
 
 P = np.array(PROBABILITIES)
 

@@ -10,9 +10,8 @@ from typer.testing import CliRunner
 from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray
 from unpooled_study.commands import study_app
-from unpooled_study.config import read_quantile_config, read_test_config
-from unpooled_study.methods import QUANTILE_METHODS, Federated, quantile_method
-from unpooled_study.own import run_quantiles, run_tests
+from unpooled_study.own import read_quantile_config, read_test_config, run_quantiles, run_tests
+from unpooled_study.simulations.methods import QUANTILE_METHODS, Federated, quantile_method
 
 TESTS = """
 sizes = [[60, 40]]

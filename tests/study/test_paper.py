@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from unpooled.errors import InputError
 from unpooled_study.commands import study_app
-from unpooled_study.paper import PARTS, PaperStudy, run_paper
-from unpooled_study.runs import run
-from unpooled_study.settings import ALLOCATIONS, PAPER_TESTS
-from unpooled_study.tables import settings_of
+from unpooled_study.paper.paper import PARTS, PaperStudy, run_paper
+from unpooled_study.paper.tables import settings_of
+from unpooled_study.simulations.runs import run
+from unpooled_study.simulations.settings import ALLOCATIONS, PAPER_TESTS
 
 
 @pytest.fixture(scope="module")

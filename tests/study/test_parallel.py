@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from unpooled.errors import InputError
-from unpooled_study import parallel
 from unpooled_study.commands import study_app
-from unpooled_study.parallel_settings import SETS, ParallelQuantiles, ParallelTests
-from unpooled_study.parallel_summary import QuantileSummary, TestSummary
-from unpooled_study.simulation import simulate
+from unpooled_study.parallel import study as parallel
+from unpooled_study.parallel.settings import SETS, ParallelQuantiles, ParallelTests
+from unpooled_study.parallel.study import QuantileSummary, TestSummary
+from unpooled_study.simulations.simulation import simulate
 
 
 @pytest.fixture

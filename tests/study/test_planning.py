@@ -16,10 +16,16 @@ from unpooled.apps.cli.analyses import command_of_package
 from unpooled.apps.cli.options import CommandWithRows
 from unpooled.errors import InputError
 from unpooled_study.commands import plan, run_plan
-from unpooled_study.families import Gamma, Normal
-from unpooled_study.monte_carlo import share
-from unpooled_study.planning import Plan, PlanResult, ProportionPlan, SurvivalPlan, make_plan
-from unpooled_study.reading import read_family
+from unpooled_study.planning import (
+    Plan,
+    PlanResult,
+    ProportionPlan,
+    SurvivalPlan,
+    make_plan,
+    read_family,
+)
+from unpooled_study.simulations.families import Gamma, Normal
+from unpooled_study.simulations.monte_carlo import share
 
 COMMAND = typer.Typer()
 COMMAND.command(cls=CommandWithRows)(command_of_package(plan))

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unpooled_study import runs
-from unpooled_study.runs import run
-from unpooled_study.settings import AnySetting, paper_quantiles, paper_test
+from unpooled_study.simulations import runs
+from unpooled_study.simulations.runs import run
+from unpooled_study.simulations.settings import AnySetting, paper_quantiles, paper_test
 
 SETTINGS: list[AnySetting] = [paper_test(10, (0.05, 0.1, 0.05)), paper_quantiles(4, 10)]
 COMMAND = [sys.executable, "-c", "from unpooled_study.commands import study_app; study_app()"]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from unpooled_study.families import (
+from unpooled_study.simulations.families import (
     AnyFamily,
     Exponential,
     Gamma,
@@ -19,8 +19,13 @@ from unpooled_study.families import (
     ZeroInflated,
     label,
 )
-from unpooled_study.settings import PROBABILITIES, QuantileSetting, paper_quantiles, paper_test
-from unpooled_study.simulation import simulate, true_quantiles
+from unpooled_study.simulations.settings import (
+    PROBABILITIES,
+    QuantileSetting,
+    paper_quantiles,
+    paper_test,
+)
+from unpooled_study.simulations.simulation import simulate, true_quantiles
 
 FAMILIES: list[AnyFamily] = [
     Normal(1.0, 2.0),

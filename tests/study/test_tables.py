@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from unpooled.maths.arrays import FloatArray
-from unpooled_study import monte_carlo
-from unpooled_study.monte_carlo import Estimate, Published, z_score
-from unpooled_study.runs import run
-from unpooled_study.tables import make_table, read_published, settings_of
+from unpooled_study.paper.tables import make_table, read_published, settings_of
+from unpooled_study.simulations import monte_carlo
+from unpooled_study.simulations.monte_carlo import Estimate, Published, z_score
+from unpooled_study.simulations.runs import run
 
 
 def published(name: str) -> dict[tuple[str, ...], float]:

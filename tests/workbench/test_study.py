@@ -228,6 +228,7 @@ def test_a_run_that_waits_for_a_steward_can_be_stopped(place: Place) -> None:
     assert "since" in page
     part.post("/study/cancel")
     assert states(watch(part))[3] == "waits"
+    assert True not in place.wire.waits  # nobody waits for a steward, so that a stop stops at once
 
 
 def test_every_analysis_of_a_book_has_a_card(place: Place, tmp_path: Path) -> None:
@@ -341,6 +342,26 @@ def test_the_catalogue_says_whose_steward_it_waits_for_and_grows(
     page = look_until(part, "/", is_still)
     assert "5 of 5" in page
     assert "waits for" not in page
+
+
+@pytest.mark.browser
+def test_a_search_goes_on_in_variables_that_come_later(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unpooled.apps.workbench.researcher.work._PATIENCE", 0.2)
+    over = threading.Event()
+    place.source.worker.submit(over.wait, PATIENCE)
+    with chromium() as browser:
+        tab = Tab(browser)
+        tab.page.goto(place.server.link("own"))
+        tab.page.fill("#search", "cr")
+        over.set()
+        tab.page.wait_for_selector("#variables")
+        assert tab.page.locator("#variables tbody tr:visible th").all_inner_texts() == ["crp"]
+        assert tab.page.inner_text("#variables-count") == "1 of 6"
+        tab.page.fill("#search", "months")
+        assert tab.page.locator("#variables tbody tr:visible th").all_inner_texts() == ["months"]
+        assert tab.sound
 
 
 def test_the_catalogue_does_not_hang_behind_a_long_question(

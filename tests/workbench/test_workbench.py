@@ -15,6 +15,7 @@ import pytest
 
 from tests.workbench.browser import Browser
 from tests.workbench.chromium import Tab, chromium
+from tests.workbench.newcomer import whole_way
 from unpooled import Federation, Policy
 from unpooled.analyses.specification import ANALYSES
 from unpooled.apps.cli import main
@@ -92,6 +93,20 @@ def test_a_newcomer_asks_and_pins(server: Server) -> None:
         page.click("nav >> text=What left")
         assert page.locator("tbody tr").count() == 10  # sizes and ranks, of five centers
         assert tab.sound
+
+
+@pytest.mark.browser
+def test_a_newcomers_whole_way_on_files(hospitals: dict[str, Path], tmp_path: Path) -> None:
+    """Catalogue, protocol, dry run, run, Table 1, comparison, Word: nothing leaves the machine."""
+    source = open_files(hospitals, variables=VARIABLES)  # asked nothing before
+    with make_server(source, Address()) as server, chromium() as browser:
+        tab = Tab(browser, viewport={"width": 1400, "height": 900}, accept_downloads=True)
+        tab.page.goto(server.link("newcomer"))
+        centers = ["Haifa", "Lausanne", "Milan", "Oslo", "Porto"]
+        groups = [("arm", "control, patient"), ("sex", "")]
+        whole_way(tab.page, tmp_path, centers, "CRP in sepsis", groups, ["crp", "age"])
+        assert tab.sound
+    source.close()
 
 
 @pytest.mark.browser

@@ -3,21 +3,23 @@
 It asks nothing by itself: a federation or a book describes, compares and counts each variable.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unpooled.errors import InputError, MissingError, RefusedError
 from unpooled.maths.categories.standardised import category_differences, mean_differences
+from unpooled.maths.density.heaps import are_at_tens, heaps
 from unpooled.maths.moments import MeanSD, pool
 from unpooled.results.crosstab import SMALL_EXPECTED, CrosstabResult
 from unpooled.results.numbers.compare import CompareResult
 from unpooled.results.numbers.describe import DescribeResult, GroupDescription
 from unpooled.results.numbers.distribution import DistributionResult
 from unpooled.results.numbers.quantiles import QuantilesResult
-from unpooled.results.provenance.record import Note, Record
+from unpooled.results.provenance.record import Note, OfVariables, Record
 from unpooled.results.provenance.refusals import CenterRefusal, refusals_of
+from unpooled.results.report.text import people_text
 from unpooled.results.table1 import OVERALL, Layout, LevelCell, Numbers, Table1Result, Table1Row
 
 Quartiles = tuple[float | None, float | None, float | None]
@@ -48,10 +50,11 @@ def number_row(
     described: DescribeResult,
     quartiles: Callable[[str | None], Quartiles],
     compared: CompareResult | None,
-    notes: Sequence[str] = (),
+    noticed: Sequence[str] = (),
 ) -> VariableRow:
     """The row of a number; `quartiles` of None are those of all groups together."""
-    groups = described.groups
+    groups, notes = _with_mean(described)
+    notes += noticed
     columns = [_everybody(groups), *groups] if described.by is not None else [_everybody(groups)]
     numbers = tuple(
         Numbers(
@@ -85,6 +88,81 @@ def number_row(
     centers = tuple(dict.fromkeys(c.center for c in described.centers))
     people = {g.group: g.n + (_missing(g) or 0) for g in groups}
     return VariableRow(row, people, centers, records, refused)
+
+
+def _with_mean(described: DescribeResult) -> tuple[tuple[GroupDescription, ...], list[str]]:
+    """Groups with the mean and SD of the centers that tell them, where one does not."""
+    groups, notes = [], []
+    for group in described.groups:
+        groups.append(group)
+        if group.mean is not None and group.sd is not None:
+            continue
+        centers = [one for one in described.centers if one.group == group.group]
+        parts = [
+            MeanSD(c.n, c.mean, c.sd) for c in centers if c.mean is not None and c.sd is not None
+        ]
+        if not parts:
+            continue
+        whole = pool(parts) if len(parts) > 1 else parts[0]
+        groups[-1] = replace(group, mean=whole.mean, sd=whole.sd)
+        without = [one for one in centers if one.mean is None or one.sd is None]
+        names = ", ".join(dict.fromkeys(one.center for one in without))
+        of_group = "" if described.by is None else f" of {group.group}"
+        notes.append(
+            f"mean and SD{of_group} without {names} ({people_text(sum(c.n for c in without))}), "
+            "where they are withheld"
+        )
+    return tuple(groups), notes
+
+
+_CODES = (-1.0, -9.0, -99.0, -999.0, 9.0, 99.0, 999.0, 9999.0)  # that often mean missing
+_MOST_HEAPS = 4
+
+
+def heap_notes(shared: Mapping[str, Mapping[float, float]], *, at_tens: bool) -> list[str]:
+    """What is noticed of values that many people share, at a center or in a group.
+
+    Examples
+    --------
+    >>> heap_notes({"Bern": {0.0: 37}, "Oslo": {0.0: 12}}, at_tens=False)
+    ['people have 0 (Bern: 37 or more, Oslo: 12 or more): a value, or a code for missing?']
+    """
+    by_value: dict[float, dict[str, float]] = {}
+    for where, values in shared.items():
+        for value, people in values.items():
+            by_value.setdefault(value, {})[where] = people
+    each = [
+        (
+            value,
+            f"{value:g} ({', '.join(f'{where}: {n:,.0f} or more' for where, n in people.items())})",
+        )
+        for value, people in sorted(by_value.items(), key=lambda one: -sum(one[1].values()))
+    ]
+    notes = [
+        f"people have {text}: a value, or a code for missing?"
+        for value, text in each
+        if value in (0.0, *_CODES)
+    ]
+    others = [text for value, text in each if value not in (0.0, *_CODES)][:_MOST_HEAPS]
+    if others:
+        notes.append(f"many people share {'; '.join(others)}")
+    if at_tens:
+        notes.append("values are heaped at multiples of ten: quartiles may be off by some units")
+    return notes
+
+
+def noticed_in(estimates: QuantilesResult) -> list[str]:
+    """The same of quantiles that centers were asked for."""
+    smooth = () if estimates.distribution is None else estimates.distribution.distributions
+    shared, at_tens = {}, False
+    for one in smooth:
+        placed, lattice = one.distribution.placed, one.distribution.lattice
+        values, place = np.unique(placed.values[placed.shared], return_inverse=True)
+        people = np.bincount(place, placed.weights[placed.shared], len(values))
+        atoms = dict(zip(values.tolist(), people.tolist(), strict=True))
+        shared[one.group] = heaps(atoms, placed, lattice.resolution)
+        at_tens |= are_at_tens(one.edges, lattice)
+    return heap_notes(shared, at_tens=at_tens)
 
 
 def quartiles(estimates: QuantilesResult, group: str | None) -> Quartiles:
@@ -245,24 +323,34 @@ def table_of(
         refusals=refusals_of((each.row.variable, each.refusals) for each in shown_rows),
         left_out=tuple(left_out),
         layout=layout,
-        record=_together([record for each in shown_rows for record in each.records]),
+        record=_together(shown_rows),
     )
 
 
-def _together(records: Sequence[Record]) -> Record:
+def _together(rows: Sequence[VariableRow]) -> Record:
     """The first record, with everybody's notes and releases."""
-    from dataclasses import replace
-
     from unpooled.results.provenance.releases import Releases
 
-    notes: dict[Note, None] = {}
-    for record in records:
-        notes |= dict.fromkeys(record.merged)
+    records = [record for each in rows for record in each.records]
     received = {id(one): one for record in records for one in record.releases}
     nearest = dict.fromkeys(near for record in records for near in record.nearest)
     return replace(
         records[0],
         releases=Releases(tuple(received.values())),
         nearest=tuple(nearest),
-        merged=tuple(notes),
+        merged=_named(rows),
+    )
+
+
+def _named(rows: Sequence[VariableRow]) -> tuple[Note, ...]:
+    """What is to be said of people; what is not said of every variable names those it is of."""
+    variables: dict[Note, list[str]] = {}
+    for each in rows:
+        for note in dict.fromkeys(note for record in each.records for note in record.merged):
+            variables.setdefault(note, []).append(each.row.label)
+    return tuple(
+        note
+        if len(names) == len(rows) > 1 or isinstance(note, OfVariables)
+        else OfVariables(tuple(names), note)
+        for note, names in variables.items()
     )

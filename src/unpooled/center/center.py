@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -52,6 +52,7 @@ from unpooled.center.questions import (
     decode_question,
     encode,
 )
+from unpooled.center.questions.joint import JointNote
 from unpooled.center.records.keys import CenterKey
 from unpooled.center.records.ledger import Ledger
 from unpooled.center.rule.disclosure import TooClose
@@ -62,6 +63,7 @@ from unpooled.maths.arrays import BoolArray
 from unpooled.maths.big_arrays import allocating
 
 _JOINT = '{"ask":"joint"'  # so a question about a joint center begins
+_NOTE = b'{"ask":"joint-note"'
 _log = logging.getLogger(__name__)  # what went wrong stays at the center
 
 _UNCOUNTED = frozenset({Reason.WAITING_FOR_STEWARD, Reason.REFUSED_BY_STEWARD, Reason.BUDGET})
@@ -94,7 +96,8 @@ class Center:
         self.ledger = Ledger(name, key, ledger)
         self._rows = Rows(source, policy, key.secret)
         self._policy = policy
-        self._secret = key.secret
+        self._key, self._secret = key, key.secret
+        self._joint_ledger: Ledger | None = None
         self._variables = dict(variables or {})
         try:
             self._memory = self._remembered(ledger)
@@ -125,6 +128,8 @@ class Center:
         not decided. A question that comes again with the same `ticket` gets the same release.
         `asker` is the analyst's name, for the record.
         """
+        if payload.startswith(_NOTE):
+            return self._noted(payload)
         # each answer is judged beside the one before
         with self._turn, allocating(self._rows.source.allocate):
             before = len(self.ledger)
@@ -136,14 +141,37 @@ class Center:
                 self._count(released)
             return released
 
-    def release_opened(self, question: JointQuestion, answer: Answer, record: Ledger) -> Release:
+    def release_opened(
+        self, question: JointQuestion, answer: Answer, record: Ledger, keys: Sequence[bytes] = ()
+    ) -> Release:
         """What a keeper of a joint center lets out, through the gate."""
         with self._turn:
-            return self._gate.release_opened(question, answer, record)
+            return self._gate.release_opened(question, answer, record, keys)
+
+    def _noted(self, payload: bytes) -> Release:
+        """Write down what a joint center said that the center's people count in."""
+        try:
+            note = msgspec.json.decode(payload, type=JointNote)
+            with self._turn:
+                return self._gate.note_opened(note, self._joint_record, self._secret)
+        except (msgspec.MsgspecError, MessageError):
+            _log.info("%s: a question could not be read", self.name, exc_info=True)
+            with self._turn:
+                return self._refuse(None, Refusal(reason=Reason.UNREADABLE_QUESTION), None)
+
+    def _joint_record(self) -> Ledger:
+        """The center's ledger of joint centers, beside its own; made when it is needed."""
+        if self._joint_ledger is None:
+            beside = self.ledger.path
+            path = None if beside is None else beside.with_suffix(".joint.ledger")
+            self._joint_ledger = Ledger(self.name, self._key, path)
+        return self._joint_ledger
 
     def close(self) -> None:
         """Let go of the files, so that another process may write them."""
         self.ledger.close()
+        if self._joint_ledger is not None:
+            self._joint_ledger.close()
         self._memory.close()
 
     def _remembered(self, ledger: Path | None) -> Memory:

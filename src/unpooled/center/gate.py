@@ -13,7 +13,7 @@ they have decided.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
 from typing import Any, get_args
@@ -55,12 +55,17 @@ from unpooled.center.questions import (
     encode,
     expand,
 )
-from unpooled.center.questions.joint import LEAST_MEMBERS, is_same_joint
+from unpooled.center.questions.joint import LEAST_MEMBERS, JointNote, is_same_joint
 from unpooled.center.questions.message import asked_about
 from unpooled.center.questions.protocol import Kind as VariableKind
 from unpooled.center.questions.protocol import PartQuestion
 from unpooled.center.records.ledger import Kind, Ledger
-from unpooled.center.records.sealing import sealed_shares
+from unpooled.center.records.sealing import receipt_key, sealed_shares
+from unpooled.center.records.signatures import (
+    has_receipts,
+    with_receipts,
+    without_receipts,
+)
 from unpooled.center.rule.memory import Draft, Memory, answer_digest
 from unpooled.errors import GateError, WhereError
 from unpooled.maths.arrays import IntArray
@@ -70,6 +75,7 @@ Asking = Question | CohortQuestion | None
 
 _SEAL = object()
 _WORDS = {*get_args(CellMoments), "events", "censored", "both"}  # that any answer may have
+_PLAIN = frozenset({int, float, str})  # all that an answer says
 _NOT_COUNTS = frozenset({"spans"})  # whole numbers that speak of bins, not of people
 
 
@@ -349,12 +355,21 @@ class Gate:
         self._settle(question, payload)
         return released
 
-    def release_opened(self, question: JointQuestion, answer: Answer, record: Ledger) -> Release:
+    def release_opened(
+        self,
+        question: JointQuestion,
+        answer: Answer,
+        record: Ledger,
+        keys: Sequence[bytes] = (),
+    ) -> Release:
         """Let out what a keeper opened with the others, or why nothing was; once in their ledger.
 
-        What it tells speaks of the members' people, not of the center's own.
+        What it tells speaks of the members' people, not of the center's own. `keys` are those of
+        the members' receipts for it.
         """
-        answer = record.signed(answer, question.protocol, self.center)
+        protocol = question.protocol
+        answer = record.signed(answer, protocol, self.center)
+        answer = with_receipts(answer, protocol, self.center, keys)
         payload, raw = encode(answer), encode(question)
         if not isinstance(decode_answer(payload).aggregate, ProtocolAnswer | None):
             raise GateError("a joint center answers a protocol")
@@ -364,6 +379,27 @@ class Gate:
         if not before:
             record.append("refusal" if answer.aggregate is None else "release", raw, payload)
         return Release(self.center, payload, _SEAL)
+
+    def note_opened(self, note: JointNote, record: Callable[[], Ledger], secret: bytes) -> Release:
+        """Write down what a joint center with this one's people said, in its own ledger of these.
+
+        The keepers' receipts show that they said so: nobody else can make them.
+        """
+        question, answer = note.question, decode_answer(note.answer.encode())
+        keys = {
+            keeper.name: receipt_key(question, keeper.name, secret) for keeper in question.keepers
+        }
+        fits = question in self.shared and has_receipts(
+            answer, question.protocol, question.members.index(self.center), keys
+        )
+        if fits:
+            raw, payload = encode(question), encode(without_receipts(answer))
+            ledger, same = record(), (raw.decode(), payload.decode())
+            if not any((entry.question, entry.answer) == same for entry in ledger):
+                ledger.append("release", raw, payload)
+        refusals = () if fits else (Refusal(reason=Reason.WRONG_RECEIPT),)
+        reply = Answer(k=self.policy.k, aggregate=None, refusals=refusals)
+        return Release(self.center, encode(reply), _SEAL)
 
     def repeat(self, question: Asking, ticket: str | None) -> Release | None:
         """The release that a question with this ticket had before; it is not recorded again."""
@@ -479,7 +515,7 @@ def _judge_rest(
     So a kind of answer that has one more field cannot leave before somebody thinks of it.
     """
     each = list(_leaves(aggregate))
-    if any(type(leaf) not in (int, float, str) for leaf in each):
+    if not _PLAIN.issuperset(map(type, each)):
         raise GateError("an answer says numbers and words, nothing else")
     numbers = Counter(leaf for leaf in each if isinstance(leaf, float))
     if numbers - Counter(map(float, checked or ())):
@@ -499,7 +535,10 @@ def _leaves(tree: object) -> Iterator[object]:
             yield from _leaves([*tree, *tree.values()])
         case list() | tuple() | set() | frozenset():
             for part in tree:
-                yield from _leaves(part)
+                if type(part) in _PLAIN:
+                    yield part
+                else:
+                    yield from _leaves(part)
         case None:
             return
         case _:
@@ -576,4 +615,7 @@ def _whole_numbers(tree: object) -> Iterator[int]:
                     yield from _whole_numbers(part)
         case list() | tuple():
             for part in tree:
-                yield from _whole_numbers(part)
+                if type(part) is int:
+                    yield part
+                else:
+                    yield from _whole_numbers(part)

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar, cast, get_args, overload
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.crosstab import run_crosstab
+from unpooled.analyses.numbers.compare import run_comparison
 from unpooled.analyses.numbers.describe import run_describe
-from unpooled.analyses.numbers.groups import run_comparison
 from unpooled.analyses.numbers.parallel import run_distribution
 from unpooled.analyses.numbers.quantiles import run_quantiles
 from unpooled.analyses.numbers.table import run_table
@@ -38,6 +38,7 @@ from unpooled.analyses.table1 import (
     VariableRow,
     category_row,
     has_few_values,
+    noticed_in,
     number_row,
     quartiles,
     table_of,
@@ -263,20 +264,31 @@ class Federation:
         return dict(self._variables)
 
     def ask_protocol(
-        self, protocol: ProtocolLike, centers: Sequence[str] | None = None
+        self,
+        protocol: ProtocolLike,
+        centers: Sequence[str] | None = None,
+        *,
+        wait: bool = True,
     ) -> ProtocolReplies:
-        """What these centers, or all, say to a protocol, part by part."""
-        return self._ask_protocol(self._coordinator.converse(), read_protocol(protocol), centers)
+        """What these centers, or all, say to a protocol, part by part.
+
+        Without `wait`, centers whose stewards have not decided yet stand in its `refusals` at
+        once. A joint center waits for all.
+        """
+        conversation, plan = self._coordinator.converse(), read_protocol(protocol)
+        return self._ask_protocol(conversation, plan, centers, wait=wait)
 
     def _ask_protocol(
         self,
         conversation: Conversation,
         protocol: Protocol,
         centers: Sequence[str] | None = None,
+        *,
+        wait: bool = True,
     ) -> ProtocolReplies:
         """What all centers say to a protocol, and the joint center, where there is one."""
         if self._keepers is None:
-            return ask_protocol(conversation, protocol, centers)
+            return ask_protocol(conversation, protocol, centers, stewards=wait)
         return ask_with_joint(conversation, protocol, self._keepers, self._variables, centers)
 
     def catalogue(self, *, wait: bool = True) -> CatalogueResult:
@@ -450,7 +462,8 @@ class Federation:
         if by is not None and len(described.groups) > 1:
             with suppress(InputError, RefusedError):
                 compared = self.compare(name, by, **about)
-        return number_row(shown, described, partial(quartiles, estimates), compared)
+        noticed = noticed_in(estimates)
+        return number_row(shown, described, partial(quartiles, estimates), compared, noticed)
 
     def _is_text(self, name: str) -> bool:
         """Whether centers hold text or yes and no."""

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unpooled.maths.arrays import BoolArray, IntArray
+from unpooled.maths.arrays import BoolArray, FloatArray, IntArray, Places
 
 Array = npt.NDArray[Any]
 Allocate = Callable[[int, "np.dtype[Any]"], Array]
 
 _PIECE = 1 << 19  # people at a time: their numbers stay in the processor's cache
+_BUCKETS, _STEPS = 4, 8  # buckets per edge; edges in one bucket, of more values are searched for
 _allocate: ContextVar[Allocate] = ContextVar("allocate", default=np.empty)
 
 
@@ -120,6 +121,42 @@ def chosen(array: Array, among: BoolArray) -> Array:
         made[end : end + len(some)] = some
         end += len(some)
     return made
+
+
+def placed(values: FloatArray, edges: FloatArray) -> Places:
+    """In which cell (edges[b−1], edges[b]], from 0, each value lies.
+
+    Values are sorted into buckets of one width, in which they pass at most a few edges.
+
+    Examples
+    --------
+    >>> placed(np.array([0.5, 1.0, 1.5, 9.0]), np.array([1.0, 2.0]))
+    array([0, 0, 1, 2], dtype=int32)
+    """
+    buckets = _BUCKETS * len(edges)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        width = np.float64(buckets) / (edges[-1] - edges[0]) if len(edges) > 1 else np.nan
+
+    def bucket(some: FloatArray) -> Places:
+        apart = (np.where(np.isnan(some), edges[0], some) - edges[0]) * width
+        return np.asarray(np.clip(apart, 0, buckets - 1).astype(np.int32))
+
+    steps = len(edges)
+    if np.isfinite(width):
+        of_edges = bucket(edges)
+        steps = int(np.bincount(of_edges).max())
+    if steps > _STEPS or not np.isfinite(width):
+        return mapped(np.int32, edges.searchsorted, values)
+    first = np.searchsorted(of_edges, np.arange(buckets)).astype(np.int32)
+    upper = np.append(edges, np.inf)
+
+    def cell(some: FloatArray) -> Places:
+        place: Places = first[bucket(some)]
+        for _ in range(steps):
+            place += upper[place] < some
+        return place
+
+    return mapped(np.int32, cell, values)
 
 
 def frequencies(places: Array, size: int = 0, among: BoolArray | None = None) -> IntArray:

@@ -55,12 +55,21 @@ class ProtocolReplies:
 
 
 def ask_protocol(
-    conversation: Conversation, protocol: Protocol, centers: Sequence[str] | None = None
+    conversation: Conversation,
+    protocol: Protocol,
+    centers: Sequence[str] | None = None,
+    *,
+    stewards: bool = True,
 ) -> ProtocolReplies:
-    """Ask all centers, or these, everything at once; a missing center stops nobody."""
+    """Ask all centers, or these, everything at once; a missing center stops nobody.
+
+    Without `stewards` no center is waited for whose steward has not decided.
+    """
     asked = conversation.centers if centers is None else tuple(centers)
     question = ProtocolQuestion(protocol=protocol)
-    round_ = conversation.ask(question, ProtocolAnswer, asked, whoever_answers=True)
+    round_ = conversation.ask(
+        question, ProtocolAnswer, asked, whoever_answers=True, stewards=stewards
+    )
     answered = tuple(one for one in conversation.received if one.center in round_.aggregates)
     return ProtocolReplies(
         protocol, asked, round_.aggregates, answered, round_.refusals, conversation.rounds

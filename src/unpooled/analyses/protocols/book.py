@@ -21,13 +21,16 @@ import numpy as np
 from unpooled.analyses.crosstab import LevelCells, LevelTables, combine_crosstab
 from unpooled.analyses.numbers.compare import (
     BY_CENTER,
+    KRUSKAL,
     Comparing,
+    GroupTests,
     Unit,
+    UnitRanks,
     combine_comparison,
+    combine_groups,
     combine_pooled,
 )
 from unpooled.analyses.numbers.describe import combine_description
-from unpooled.analyses.numbers.groups import KRUSKAL, GroupTests, UnitRanks, combine_groups
 from unpooled.analyses.numbers.parallel import (
     Tables,
     can_place,
@@ -62,6 +65,7 @@ from unpooled.analyses.table1 import (
     Shown,
     VariableRow,
     category_row,
+    heap_notes,
     number_row,
     table_of,
 )
@@ -98,6 +102,7 @@ from unpooled.center.records.signatures import are_valid, signatures
 from unpooled.errors import InputError, MessageError, RefusedError, unknown
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.density.few_cells import Completed, completed, nodes_of, normal_nodes
+from unpooled.maths.density.heaps import are_at_tens, heaps, shared_in
 from unpooled.maths.density.placing import Placed, place
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, OpenScale, public_lattice
 from unpooled.maths.moments import MeanSD
@@ -1038,7 +1043,24 @@ class Book:
             ]
             return _quartiles(_together(parts)) if parts else (None, None, None)
 
-        return number_row(shown, described, quartiles, compared)
+        noticed = self._noticed(variable, chapter)
+        return number_row(shown, described, quartiles, compared, noticed)
+
+    def _noticed(self, variable: str, chapter: Chapter) -> list[str]:
+        """Zeros, codes and heaps of whole centers, of tables that are not completed."""
+        shared, edges, at_tens = {}, [], False
+        for one in chapter.parts:
+            shelf = self._shelf(variable, one.groupings)
+            few = shelf.few.get(one.center, {})
+            blocks = [(one.center, block) for block in one.meaning.places if block not in few]
+            tables = [shelf.tables[key] for key in blocks if key in shelf.tables]
+            people = [shelf.placed[key] for key in blocks if key in shelf.placed]
+            if people:
+                resolution = shelf.lattice.resolution
+                shared[one.center] = heaps(shared_in(tables), _together(people), resolution)
+            edges += [table.edges for table in tables]
+            at_tens = are_at_tens(np.concatenate(edges), shelf.lattice) if edges else False
+        return heap_notes(shared, at_tens=at_tens)
 
     def _by_rank(
         self,
@@ -1270,7 +1292,7 @@ def _within(table: LatticeTable, limits: tuple[float, float], lattice: Lattice) 
         return table  # values on a limit that stand beside an edge
     scale = table.scale or lattice.open_scale(edges)
     closed = np.isfinite(np.concatenate(([low], edges, [high])))
-    raw = ~np.isnan(scale.unit) & closed[:-1] & closed[1:]
+    raw = ~np.isnan(scale.unit) & (table.sds != 0) & closed[:-1] & closed[1:]
     ends = np.concatenate(([low], edges, [high]))
     at_mean = scale.back(table.means)
     means = np.where(raw, np.clip(at_mean, ends[:-1], ends[1:]), table.means)

@@ -14,7 +14,9 @@ from unpooled.apps.cli.analyses import command, command_of_package
 from unpooled.apps.cli.ledger import ledger_app
 from unpooled.apps.cli.network import center_app, federation_app
 from unpooled.apps.cli.options import CommandWithRows
+from unpooled.apps.cli.progress import working
 from unpooled.apps.cli.protocol import protocol_app
+from unpooled.apps.cli.words import command_words
 from unpooled.apps.cli.workbench import workbench
 from unpooled.errors import InputError, UnpooledError
 
@@ -38,7 +40,8 @@ def demo(
     """Five synthetic hospitals, the main job, and everything that left them."""
     from unpooled.apps.demo import run_demo
 
-    run_demo(out, print)
+    with working("the demo goes on") as say:
+        run_demo(out, say)
 
 
 app.command("workbench", cls=CommandWithRows)(workbench)
@@ -75,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(sys.argv[1:] if arguments is None else list(arguments))
     except UnpooledError as error:
-        print(f"unpooled: {error}", file=sys.stderr)
+        print(f"unpooled: {command_words(str(error))}", file=sys.stderr)
         raise SystemExit(2 if isinstance(error, InputError) else 1) from None
     except OSError as error:
         print(f"unpooled: {error.filename}: {error.strerror}", file=sys.stderr)

@@ -17,7 +17,7 @@ from unpooled.apps.cli.options import (
     positional,
     read_value,
 )
-from unpooled.apps.cli.progress import centers_bar
+from unpooled.apps.cli.progress import centers_bar, working
 from unpooled.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def command(analysis: Analysis) -> Callable[..., None]:
             if _is_given(argument, typed)
         }
         if typed["book"] is not None:
-            book = _open_book(typed)
-            with centers_bar(typed["as_json"]):
+            with working("the book is read", typed["as_json"]):
+                book = _open_book(typed)
                 result = _from_book(book, analysis.name, arguments, typed["strata"])
             finish(result, book, typed)
             return
@@ -72,7 +72,8 @@ def command_of_package(declared: Command) -> Callable[..., None]:
         if typed["chart"] is not None:
             from unpooled.results.charts.charts import save
 
-            save(result.chart(), typed["chart"])
+            with working("the picture is drawn", typed["as_json"]):
+                save(result.chart(), typed["chart"])
         print(_as_json(result.to_dict()) if typed["as_json"] else result)
 
     return _shown(run, analysis, [*map(option, analysis.arguments), *picture(analysis)])
@@ -203,22 +204,10 @@ def _named(centers: Sequence[str]) -> dict[str, str]:
 
 def finish(result: "Result", fed: "Federation | Book", typed: Mapping[str, Any]) -> None:
     """Write the files that were asked for, and print."""
-    if typed["chart"] is not None:
-        from unpooled.results.charts.charts import save
-
-        save(result.chart(), typed["chart"])
-    if typed["report"] is not None:
-        result.report(typed["report"])
-        print(f"report: {typed['report']}", file=sys.stderr)
-    if typed.get("out") is not None:
-        from unpooled.results.table1 import Table1Result
-
-        assert isinstance(result, Table1Result)  # the only one with such a file
-        print(f"table: {result.write(typed['out'])}", file=sys.stderr)
-    if typed["csv"] is not None:
-        from unpooled.results.data_frame import write_csv
-
-        write_csv(typed["csv"], result.records())
+    with working("the files are written", typed["as_json"]):
+        written = _write(result, typed)
+    for line in written:
+        print(line, file=sys.stderr)
     if not typed["as_json"]:
         print(result)
         if typed["releases"]:
@@ -228,3 +217,25 @@ def finish(result: "Result", fed: "Federation | Book", typed: Mapping[str, Any])
     if typed["releases"]:
         plain["releases"] = fed.releases.to_dict()
     print(_as_json(plain))
+
+
+def _write(result: "Result", typed: Mapping[str, Any]) -> list[str]:
+    """Write the files that were asked for; the lines that name them."""
+    lines = []
+    if typed["chart"] is not None:
+        from unpooled.results.charts.charts import save
+
+        save(result.chart(), typed["chart"])
+    if typed["report"] is not None:
+        result.report(typed["report"])
+        lines.append(f"report: {typed['report']}")
+    if typed.get("out") is not None:
+        from unpooled.results.table1 import Table1Result
+
+        assert isinstance(result, Table1Result)  # the only one with such a file
+        lines.append(f"table: {result.write(typed['out'])}")
+    if typed["csv"] is not None:
+        from unpooled.results.data_frame import write_csv
+
+        write_csv(typed["csv"], result.records())
+    return lines

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unpooled.apps.cli.options import AsJson
+from unpooled.apps.cli.progress import working
 
 ledger_app = typer.Typer(help="Read and check a center's ledger.", no_args_is_help=True)
 
@@ -21,7 +22,8 @@ def ledger_show(
     from unpooled.center.records.ledger import verify
     from unpooled.errors import LedgerError
 
-    verdict = verify(file)
+    with working("the ledger is verified", as_json):
+        verdict = verify(file)
     try:
         _print_entries(file, as_json)
     except LedgerError:  # a line that cannot be read; the verdict names it
@@ -56,7 +58,8 @@ def ledger_verify(
     """Check that nothing in a ledger was changed; say where, if something was."""
     from unpooled.center.records.ledger import verify
 
-    verdict = verify(file, public_key, head)
+    with working("the ledger is verified"):
+        verdict = verify(file, public_key, head)
     print(verdict)
     if not verdict.ok:
         raise typer.Exit(1)

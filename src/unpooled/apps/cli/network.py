@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unpooled.apps.cli.progress import working
+
 if TYPE_CHECKING:
     from unpooled.center.approval.reviewers import Reviewer, Reviewers
     from unpooled.center.approval.steward import Decision
@@ -55,7 +57,8 @@ def center_check(kit: KitFolder, config: CenterToml = None) -> None:
     """Say what is wrong before the center goes live: certificate, address, data, policy."""
     from unpooled.federation.network.setup.check import check_center
 
-    findings = check_center(kit, config)
+    with working("the center is checked"):
+        findings = check_center(kit, config)
     for finding in findings:
         typer.echo(str(finding))
     if not all(finding.good for finding in findings):
@@ -78,7 +81,8 @@ def center_freeze(
 
     read_kit(kit, "center")
     path = kit / "center.toml" if config is None else config
-    freeze = freeze_rows(path, date.today())
+    with working("the rows are copied"):
+        freeze = freeze_rows(path, date.today())
     typer.echo(f"frozen: {freeze.path}")
     typer.echo(f"  {freeze.rows} rows, {len(freeze.columns)} columns: {', '.join(freeze.columns)}")
     typer.echo(f"  SHA-256 {freeze.sha256}")
@@ -296,7 +300,8 @@ def federation_init(
     """Make a kit for the coordinator, each center and each analyst that has none yet."""
     from unpooled.federation.network.setup.provision import make_kits
 
-    made = make_kits(federation, out)
+    with working("the kits are made"):
+        made = make_kits(federation, out)
     for kit in made:
         typer.echo(f"kit: {kit}")
     if not made:
@@ -317,7 +322,8 @@ def federation_status(federation: FederationToml) -> None:
     """Say which centers are connected."""
     from unpooled.federation.network.running import federation_status
 
-    status = federation_status(federation)
+    with working("the coordinator is asked"):
+        status = federation_status(federation)
     typer.echo(str(status))
     if not status.complete:
         raise typer.Exit(1)

@@ -1,7 +1,7 @@
 """A bar on the terminal for what takes longer; silent in a pipe, and in the first seconds."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, TextIO
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 PATIENCE = 2.0  # seconds of work before there is a bar
 
 
-class CentersBar:
-    """How many centers answered the question that is asked now, and whose stewards are waited for.
+class WorkBar:
+    """What is done now; of a question how many centers answered, and whose stewards have not.
 
     It comes after `PATIENCE` seconds and goes away in the end, so that nothing is left of it.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, words: str = "working") -> None:
         self._stream = stream
+        self._words = words
         self._lock = Lock()
         self._last: Progress | None = None
         self._bar: Bar | None = None
@@ -63,7 +64,7 @@ class CentersBar:
                 redirect_stdout=False,  # what is printed goes where it always goes
                 redirect_stderr=False,
             )
-            self._bar.add_task("working", total=None)
+            self._bar.add_task(self._words, total=None)
             self._update()
             self._bar.start()
 
@@ -81,9 +82,30 @@ def centers_bar(as_json: bool = False) -> Iterator["Show | None"]:
     if as_json or not sys.stderr.isatty():
         yield None
         return
-    bar = CentersBar(sys.stderr)
+    bar = WorkBar(sys.stderr)
     bar.start()
     try:
         yield bar.show
     finally:
         bar.stop()
+
+
+@contextmanager
+def working(words: str, as_json: bool = False) -> Iterator[Callable[[str], None]]:
+    """A bar for all that is no question to centers; gives what prints a line while it is there."""
+    if as_json or not sys.stderr.isatty():
+        yield print
+        return
+    bars = [WorkBar(sys.stderr, words)]
+
+    def say(text: str) -> None:
+        bars.pop().stop()  # a line and a bar would stand in each other
+        print(text, flush=True)
+        bars.append(WorkBar(sys.stderr, words))
+        bars[-1].start()
+
+    bars[-1].start()
+    try:
+        yield say
+    finally:
+        bars.pop().stop()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unpooled.apps.cli.options import CENTERS, CommandWithRows
-from unpooled.apps.cli.progress import centers_bar
+from unpooled.apps.cli.progress import centers_bar, working
 from unpooled.errors import InputError
 
 protocol_app = typer.Typer(
@@ -29,7 +29,9 @@ def show(
         return
     from unpooled.analyses.protocols.book import Book
 
-    print(Book.open(file))
+    with working("the book is read"):
+        shown = str(Book.open(file))
+    print(shown)
 
 
 def _parameter(name: str, kind: Any, shown: Any, default: Any = Parameter.empty) -> Parameter:

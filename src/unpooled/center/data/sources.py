@@ -118,6 +118,11 @@ class Source:
             yield {name: column[piece] for name, column in whole.items()}
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether the memory that rows take is bounded."""
+        return self._scratch is not None
+
+    @property
     def allocate(self) -> Allocate:
         """Makes arrays with an entry per row."""
         return np.empty if self._scratch is None else self._scratch.empty

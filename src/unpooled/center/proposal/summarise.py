@@ -117,6 +117,15 @@ def _lacking(
     return of_group
 
 
+def _different(tries: Iterable[T]) -> Iterator[T]:
+    """Each of them once; a way is made when it is tried."""
+    seen = set[T]()
+    for one in tries:
+        if one not in seen:
+            seen.add(one)
+            yield one
+
+
 def _no_thinner(_said: object, _lacking: frozenset[int]) -> None:
     return None
 
@@ -212,11 +221,12 @@ class Summary:
         thinner: Callable[[str], Thinner[T]],
     ) -> dict[str, T] | None:
         """All groups at once, each as rich as the others; None where the rule allows none of it."""
-        ways: dict[str, list[T]] = {}
+        ways: dict[str, Iterator[T]] = {}
+        each: dict[str, T] = {}
         for group in groups:
             with suppress(RefusedQuestion):
-                ways[group] = list(dict.fromkeys(tries(group)))
-        each = {group: way.pop(0) for group, way in ways.items()}
+                ways[group] = _different(tries(group))
+                each[group] = next(ways[group])
         for _ in range(_TIMES):
             disclosures = {group: list(tells(group, one)) for group, one in each.items()}
             flat = [one for some in disclosures.values() for one in some]
@@ -227,9 +237,10 @@ class Summary:
                 lacking = _lacking(disclosures, close.lacking)
             for group in lacking or list(each):
                 less = thinner(group)(each[group], lacking[group]) if lacking else None
-                if less is None and not ways[group]:
+                less = next(ways[group], None) if less is None else less
+                if less is None:
                     return None
-                each[group] = ways[group].pop(0) if less is None else less
+                each[group] = less
         return None
 
     def _first(self, tries: Iterable[T], tells: Tells[T], thinner: Thinner[T] = _no_thinner) -> T:
@@ -825,11 +836,18 @@ def _without_moments(
     table: CellTable, cells: Sequence[int], lattice: Lattice, *, both: bool = False
 ) -> CellTable:
     """The table without the SD of these cells; without the mean where there is none, or both."""
+    if both:  # numbers of the others are rounded already
+        gone = set(cells)
+
+        def kept(some: Sequence[float | None]) -> tuple[float | None, ...]:
+            return tuple(None if cell in gone else one for cell, one in enumerate(some))
+
+        return msgspec.structs.replace(table, means=kept(table.means), sds=kept(table.sds))
     means, sds = (
         np.array([math.nan if x is None else x for x in some]) for some in (table.means, table.sds)
     )
     for cell in cells:
-        if both or math.isnan(sds[cell]):
+        if math.isnan(sds[cell]):
             means[cell] = math.nan
         sds[cell] = math.nan
     edges, counts = np.array(table.edges), np.array(table.counts)

@@ -71,11 +71,15 @@ class ProtocolPart(Message, frozen=True):
 
 
 class Signature(Message, frozen=True):
-    """Who signed an answer: a center's name, the public half of its key, and its signature."""
+    """Who signed an answer: a center's name, the public half of its key, and its signature.
+
+    A keeper of a joint center adds a `receipt` for each of its members: only the two can make it.
+    """
 
     center: str
     key: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
     signature: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{128}\Z")]
+    receipts: tuple[Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")], ...] = ()
 
 
 class ProtocolAnswer(Message, frozen=True, tag="protocol", tag_field="say"):

@@ -254,6 +254,13 @@ class KeepQuestion(Message, frozen=True, tag="keep", tag_field="ask"):
             raise InputError("there must be shares of each member")
 
 
+class JointNote(Message, frozen=True, tag="joint-note", tag_field="ask"):
+    """What a joint center said, for its members to write down: an answer with the receipts."""
+
+    question: JointQuestion
+    answer: str
+
+
 class JointShares(Message, frozen=True, tag="joint", tag_field="say"):
     """A center's shares, sealed to one keeper each."""
 

@@ -235,8 +235,8 @@ class People(Protocol):
         """Each person's value; who counts without one has a draw from the others of the group."""
         ...
 
-    def cells(self, group: str, edges: tuple[float, ...]) -> Places:
-        """In which cell (edges[b−1], edges[b]], from 0, the value of each who counts lies."""
+    def cells(self, edges: tuple[float, ...]) -> Places:
+        """In which cell (edges[b−1], edges[b]], from 0, the value of each person lies."""
         ...
 
     def level_names(self) -> Sequence[str]:
@@ -313,15 +313,16 @@ def in_cells(
     numbers: Sequence[int] | None = None,
 ) -> Disclosure:
     """A group that is told by the cells (edges[b−1], edges[b]] of a table."""
-    counted = people.counted(group)
-    cells, members = people.cells(group, tuple(edges)), people.members(group)
-    part, start = big_arrays.full(len(counted), 0, np.int32), 0
-    for piece in big_arrays.pieces(len(counted)):
-        has, cell = counted[piece], part[piece]
-        end = start + int(np.count_nonzero(has))
-        cell[has] = cells[start:end] + 1
-        cell[members[piece] & ~has] = len(counts) + 1
-        start = end
+    last = len(counts) + 1  # the part of those without a value
+
+    def parts(has: BoolArray, member: BoolArray, cell: Places) -> Places:
+        part: Places = (cell + 1) * has
+        if (rest := member & ~has).any():
+            part[rest] = last
+        return part
+
+    who = people.counted(group), people.members(group), people.cells(tuple(edges))
+    part = big_arrays.mapped(np.int32, parts, *who)
     each = tuple(numbers or (1,) * len(counts))
     if part.max(initial=0) <= len(counts):
         return Disclosure(part, tuple(counts), {variable: each}, tuple(edges))

@@ -49,6 +49,7 @@ class Reason(StrEnum):
     INTERRUPTED = "interrupted"
     WRONG_SHARES = "wrong-shares"
     UNEVEN_SHARES = "uneven-shares"
+    WRONG_RECEIPT = "wrong-receipt"
     NOT_CONNECTED = "not-connected"
     NO_ANSWER = "no-answer"
     WAITING_FOR_STEWARD = "waiting-for-steward"
@@ -156,6 +157,7 @@ RULES: dict[Reason, str] = {
     ),
     Reason.WRONG_SHARES: "a member's shares cannot be read, or are out of range; nothing was told",
     Reason.UNEVEN_SHARES: "the members' counts do not add up; nothing more was told",
+    Reason.WRONG_RECEIPT: "the keepers did not say this of a joint center with the center's people",
     Reason.NOT_CONNECTED: "the center is not connected to the coordinator",
     Reason.NO_ANSWER: "the center did not answer within {limit} seconds",
     Reason.WAITING_FOR_STEWARD: (

@@ -141,14 +141,14 @@ def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) 
     """One group by status and cell; who has no status or no time is a part that is not told."""
     members, status = people.members(group.group), people.status()
     times, horizon = people.value(), question.horizon
-    known = members & (status > 0) & ~np.isnan(times)
-    events = known & (status == EVENT) & (times <= horizon)
-    at_end = known & ~events & (times >= horizon)
+    counted = members & (status > 0) & ~np.isnan(times)
+    events = counted & (status == EVENT) & (times <= horizon)
+    at_end = counted & ~events & (times >= horizon)
     part, first = np.zeros(len(members), dtype=np.int32), 0
     counts: list[int | None] = []
     numbers: list[int] = []
     for wanted, table in group.tables():
-        seen = {EVENT: events, CENSORED: known & ~events}.get(wanted, known)
+        seen = {EVENT: events, CENSORED: counted & ~events}.get(wanted, counted)
         if group.followed is not None:
             seen = seen & ~at_end
         cut = np.minimum(times[seen], horizon)

@@ -20,6 +20,7 @@ from unpooled.maths.joint.shares import split, to_bytes
 _INFO = b"unpooled sealed 1"
 _CHANNEL = b"unpooled channel 1"
 _PUBLIC = 32
+RECEIPT = 32  # bytes of the key of a receipt
 _NONCE = bytes(12)  # a key has one message, so one nonce
 
 
@@ -115,13 +116,20 @@ def sealed_shares(
         sealed=tuple(
             seal(
                 keeper.public,
-                to_bytes(share),
+                receipt_key(question, keeper.name, secret) + to_bytes(share),
                 question.context(member, keeper.name),
                 stream(_PUBLIC),
             )
             for keeper, share in zip(question.keepers, shares, strict=True)
         )
     )
+
+
+def receipt_key(question: JointQuestion, keeper: str, secret: bytes) -> bytes:
+    """What a member sends a keeper with its shares: the key of the receipt for what is opened."""
+    keyed = blake2b(key=secret[:64], digest_size=RECEIPT, person=b"unpooled to keep")
+    keyed.update(encoded(question) + keeper.encode())
+    return keyed.digest()
 
 
 class _Stream:

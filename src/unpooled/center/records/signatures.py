@@ -1,11 +1,12 @@
 """A center's signature of what it says to a protocol: part of the answer itself.
 
 It is made of the center's name, the protocol and the answer, with the key of the center's ledger.
-The same answer has the same signature. Three keepers sign what a joint center says.
+The same answer has the same signature. Three keepers sign what a joint center says, and give each
+member a receipt, by a key that it sent them with its shares: so the member knows that they said it.
 """
 
-from collections.abc import Callable
-from hashlib import sha256
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b, sha256
 
 import msgspec
 
@@ -43,6 +44,33 @@ def signatures(answer: Answer) -> tuple[Signature, ...]:
 def signed_by_all(answers: list[Answer]) -> Answer:
     """One answer with the signatures of all who gave it."""
     return _with(answers[0], tuple(one for answer in answers for one in signatures(answer)))
+
+
+def with_receipts(answer: Answer, protocol: Protocol, keeper: str, keys: Sequence[bytes]) -> Answer:
+    """A keeper's answer with a receipt for each member, made with the key that it shared."""
+    text = _text(answer, protocol, keeper)
+    receipts = tuple(_receipt(key, text) for key in keys)
+    each = (msgspec.structs.replace(one, receipts=receipts) for one in signatures(answer))
+    return _with(answer, tuple(each))
+
+
+def without_receipts(answer: Answer) -> Answer:
+    """The answer with its signatures alone."""
+    each = (msgspec.structs.replace(one, receipts=()) for one in signatures(answer))
+    return _with(answer, tuple(each))
+
+
+def has_receipts(answer: Answer, protocol: Protocol, place: int, keys: Mapping[str, bytes]) -> bool:
+    """Whether all these keepers gave a member, by its place, a receipt for this very answer."""
+    given = {one.center: one.receipts[place : place + 1] for one in signatures(answer)}
+    return given.keys() == keys.keys() and all(
+        given[keeper] == (_receipt(key, _text(answer, protocol, keeper)),)
+        for keeper, key in keys.items()
+    )
+
+
+def _receipt(key: bytes, text: bytes) -> str:
+    return blake2b(text, key=key, digest_size=32, person=b"unpooled receipt").hexdigest()
 
 
 def are_valid(answer: Answer, protocol: Protocol) -> bool:

@@ -46,7 +46,7 @@ numbers need max(K, 2m) witnesses, since m equations of few people can be solved
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -61,6 +61,7 @@ _ROUNDS = 8  # of ties between clusters
 _EXACT = 1e-6  # how close a combination must come to a part, person by person
 _SORTED = 30  # disclosures of which every order is searched; of more only some are tried
 _SEARCH = 10**7  # steps to find an order, or which earlier answer stands against one
+_DENSE_KEYS = 16  # keys up to so many times their number are counted, more of them sorted
 _EVERY = 2**20  # sums, more than anybody tells
 _CROWD = 3  # people who share a value; of fewer it is their own
 _CROWDS = 256  # values of a variable that are told apart in counting who shares them
@@ -120,6 +121,8 @@ class Told:
     elements: tuple[Element, ...] = ()
     others: int = 1  # the most people who share a value that has no number
     knows: bool = False  # whether it is known who shares values
+    end: "_Prefix | None" = None  # what all disclosures together tell apart, once it was looked at
+    _judgements: "list[_Judgement]" = field(init=False, default_factory=list)  # the last two
 
     @classmethod
     def nothing(cls, people: int, k: int) -> "Told":
@@ -136,13 +139,22 @@ class Told:
         """The list with one more disclosure; raises TooClose.
 
         `part` has a number per person, 0 for none; `numbers` says of parts 1, 2, ... how many
-        numbers each tells. Without `search` only the likely orders are tried, which is fast.
+        numbers each tells. Without `search` only the likely orders are tried, which is fast. What
+        was just judged, as the answer was made, is not worked out again at the gate.
         """
+        for last in self._judgements:
+            if last.is_of(part, numbers, answer):
+                return last.after
+        after = self._tell(part, numbers, answer, search=search)
+        self._judgements[:] = [_Judgement(part, numbers, answer, after), *self._judgements[:1]]
+        return after
+
+    def _tell(self, part: Places, numbers: IntArray, answer: int, *, search: bool) -> "Told":
         joint, label = self._split(part)
         if not label.any():
             return self
         new = Element(label, numbers, answer)
-        prefixes, fewest = _Prefixes(joint.elements, len(joint.count)), frozenset[int]()
+        prefixes, fewest = joint._prefixes(), frozenset[int]()
         last = prefixes[len(joint.elements)]
         if not joint._unknown(joint.elements, last, label, numbers).any():
             return self
@@ -165,12 +177,13 @@ class Told:
             return self.tell(part, numbers, answer)
         except TooClose:
             joint, label = self._split(part)
-            return replace(joint, elements=(*joint.elements, Element(label, numbers, answer)))
+            heard = (*joint.elements, Element(label, numbers, answer))
+            return replace(joint, elements=heard, end=None)
 
     def follows(self, part: Places) -> bool:
         """Whether a set is a combination of what was told."""
         joint, label = self._split(part)
-        before = _Prefixes(joint.elements, len(joint.count))[len(joint.elements)]
+        before = joint._prefixes()[len(joint.elements)]
         together = (label > 0).astype(np.int64)
         return not joint._unknown(
             joint.elements, before, together, np.ones(1, dtype=np.int64)
@@ -182,7 +195,7 @@ class Told:
         What all parts of a later one say together is left out. The rule judges this as it does an
         order, so nothing is told that it would not allow.
         """
-        prefixes = _Prefixes(self.elements, len(self.count))
+        prefixes = self._prefixes()
         for one, other in pairwise([e for e in self.elements if e.answer == answer]):
             if np.any((one.part > 0) & (other.part > 0)):
                 continue
@@ -210,7 +223,7 @@ class Told:
             if judged.any():
                 kept.append(element._replace(part=judged))
                 before = before.after(judged, element.numbers)
-        return replace(self, elements=tuple(kept))
+        return replace(self, elements=tuple(kept), end=before)
 
     def _new_parts(self, kept: Sequence[Element], before: "_Prefix", element: Element) -> IntArray:
         """The parts that are new, behind these; raises TooClose where some lack witnesses."""
@@ -267,51 +280,43 @@ class Told:
         if not len(some):
             return []
         size, tie = len(numbers) + 1, _Ties(len(numbers) + 1)
+        steps_from = self._steps(before, label, numbers, most)
         tie.join(np.array(sorted(follow), dtype=np.int64), np.zeros(size, dtype=np.int64))
-        steps = [np.zeros(size, dtype=np.int64), _next(some, size)]
-        steps += [np.full(size, base) for base in self._largest(label)]
-        steps.append(self._largest_beside(before, label, size))
-        for partner in steps:
-            enough = self._ties(before, label, numbers, most, partner)
+        for partner in self._partners(before, label, some, size):
+            enough = self._ties(steps_from, partner)
             tie.join(some[enough[some]], partner)
-            apart = tie.apart(some)
-            if not apart:
-                break
-        if apart and thorough:
-            self._tie_most_alike(tie, before, label, numbers, most, some)
-            apart = tie.apart(some)
-        return apart
+            if tie.are_all_outside(some):
+                return []
+        if thorough:
+            self._tie_most_alike(tie, before, label, steps_from, some)
+        return tie.apart(some)
 
-    def _ties(
-        self,
-        before: "_Prefix",
-        label: IntArray,
-        numbers: IntArray,
-        most: int,
-        partner: IntArray,
-    ) -> BoolArray:
+    def _partners(
+        self, before: "_Prefix", label: IntArray, some: IntArray, size: int
+    ) -> Iterator[IntArray]:
+        """To which part, or the outside, the step from each part may lead; the likely ones."""
+        yield np.zeros(size, dtype=np.int64)
+        yield _next(some, size)
+        yield from (np.full(size, base) for base in self._largest(label))
+        yield self._largest_beside(before, label, size)
+
+    def _ties(self, steps: "_Steps", partner: IntArray) -> BoolArray:
         """Whether the step from each part to its partner has K witnesses."""
-        return self._pairs(before, label, numbers, most, partner) >= self.k
+        return steps.witnesses(partner) >= self.k
 
     def _tie_most_alike(
-        self,
-        tie: "_Ties",
-        before: "_Prefix",
-        label: IntArray,
-        numbers: IntArray,
-        most: int,
-        some: IntArray,
+        self, tie: "_Ties", before: "_Prefix", label: IntArray, steps: "_Steps", some: IntArray
     ) -> None:
         """Tie each part to the one of another cluster with which it shares most runs."""
         if len(some) > _DENSE:
             return
-        shared = self._shared(before, label, len(numbers) + 1)
+        shared = self._shared(before, label, len(steps.plain))
         for _ in range(_ROUNDS):
             clusters = tie.clusters
             others = np.where(clusters[:, None] == clusters, 0, shared)
             partner = np.where(others.max(axis=1) >= self.k, others.argmax(axis=1), 0)
             linked = some[partner[some] > 0]
-            enough = self._ties(before, label, numbers, most, partner)
+            enough = self._ties(steps, partner)
             tie.join(linked[enough[linked]], partner)
             left = linked[~enough[linked]]
             shared[left, partner[left]] = 0
@@ -334,49 +339,23 @@ class Told:
             np.add.at(shared, (other, one), pairs)
         return shared
 
-    def _pairs(
-        self,
-        before: "_Prefix",
-        label: IntArray,
-        numbers: IntArray,
-        most: int,
-        partner: IntArray,
-    ) -> IntArray:
-        """How many witnesses the step from each part to its partner has, for counts."""
-        size, plain = len(numbers) + 1, np.append(True, numbers == 1)
-        witnesses = np.zeros(size, dtype=np.int64)
-        new = before.fresh & (label > 0) & (partner[label] == 0)
-        part, fresh = _summed(label[new], self.count[new])
-        witnesses[part] += fresh
-        old = ~before.fresh
+    def _steps(self, before: "_Prefix", label: IntArray, numbers: IntArray, most: int) -> "_Steps":
+        """The steps that parts can make, for counts."""
+        size, old = len(numbers) + 1, ~before.fresh
         keys = before.run[old] * size + label[old]
         key, people = _summed(keys, self.count[old])
-        if not len(key):
-            return witnesses
-        run, part = key // size, key % size
-        other = run * size + partner[part]
-        at = np.minimum(np.searchsorted(key, other), len(key) - 1)
-        there = (key[at] == other) & (part > 0) & (partner[part] != part)
-        pairs = np.minimum(people, np.where(there, people[at], 0))
-        if most > 1:
-            spare = people - self._crowded(keys, old, most)
-            alone = np.where(plain[part], spare, 0)
-            every = np.bincount(run, alone, before.runs)[run].astype(np.int64)
-            rich = np.where(plain[part] & plain[partner[part]], every, spare + spare[at])
-            alike = self._alike(keys, key, at, old)
-            pairs = np.minimum(pairs, np.maximum(rich, alike))
-        witnesses += np.bincount(part[there], pairs[there], size).astype(np.int64)
-        return witnesses
+        fresh = np.bincount(label[before.fresh], self.count[before.fresh], size).astype(np.int64)
+        spare = people - self._crowded(keys, old, most) if most > 1 else people
+        plain, none = np.append(True, numbers == 1), np.zeros(0, dtype=np.int64)
+        alike = (none, none) if most == 1 else self._by_crowd(keys, key, old)
+        return _Steps(size, before.runs, fresh, plain, most, key, people, spare, alike)
 
-    def _alike(self, keys: IntArray, key: IntArray, at: IntArray, atoms: BoolArray) -> IntArray:
-        """For each key and its partner: pairs of people who share a value."""
-        size, place = _CROWDS + 1, np.searchsorted(key, keys)
-        both, people = _summed(place * size + self.crowd[atoms], self.count[atoms])
-        mine, crowd = both // size, both % size
-        other = at[mine] * size + crowd
-        there = np.minimum(np.searchsorted(both, other), len(both) - 1)
-        shared = np.where((both[there] == other) & (crowd > 0), people[there], 0)
-        return np.bincount(mine, np.minimum(people, shared), len(key)).astype(np.int64)
+    def _by_crowd(
+        self, keys: IntArray, key: IntArray, atoms: BoolArray
+    ) -> tuple[IntArray, IntArray]:
+        """For each key, by its place, and crowd together: how many people there are."""
+        place = np.searchsorted(key, keys)
+        return _summed(place * (_CROWDS + 1) + self.crowd[atoms], self.count[atoms])
 
     def _apart_by_sums(
         self, before: "_Prefix", label: IntArray, numbers: IntArray, most: int
@@ -413,8 +392,8 @@ class Told:
 
         `keys` has one per atom among `atoms`.
         """
-        different, inverse = np.unique(keys, return_inverse=True)
-        if numbers == 1:
+        different, inverse = _numbered(keys)
+        if numbers == 1 or not self.knows:
             return np.zeros(len(different), dtype=np.int64)
         both, people = _summed(inverse * (_CROWDS + 1) + self.crowd[atoms], self.count[atoms])
         group, crowd = both // (_CROWDS + 1), both % (_CROWDS + 1)
@@ -479,8 +458,9 @@ class Told:
 
     def _split(self, part: Places) -> tuple["Told", IntArray]:
         """The list with its atoms parted by a new disclosure, and the part of each atom."""
-        size = int(part.max(initial=0)) + 1
-        atoms = len(self.count)
+        size, atoms = int(part.max(initial=0)) + 1, len(self.count)
+        if part.min(initial=size) == size - 1:  # all in one part
+            return self, np.full(atoms, size - 1)
         if atoms * size <= 4 * len(part) + 10**6:
             counted = _joint(self.of, part, size, atoms)
             key = np.flatnonzero(counted)
@@ -496,19 +476,25 @@ class Told:
             of = inverse.astype(np.int32)
         old = key // size
         elements = tuple(e._replace(part=e.part[old]) for e in self.elements)
-        joint = replace(self, of=of, count=count, crowd=self.crowd[old], elements=elements)
+        end = self._prefixes()[len(self.elements)].among(old)
+        joint = replace(self, of=of, count=count, crowd=self.crowd[old], elements=elements, end=end)
         return joint, key % size
+
+    def _prefixes(self) -> "_Prefixes":
+        return _Prefixes(self.elements, len(self.count), self.end)
 
     def _orders(self, new: Element) -> Iterator[list[Element]]:
         """Orders to try first: without sets that follow from the new one; with it late, early."""
         old = list(self.elements)
-        same = [p for p, e in enumerate(old) if _is_whole(new.part > 0, e.part)]
         left = [e for e in old if not _follows(e, new)]
         if len(left) < len(old):
             for place in dict.fromkeys((len(left), 0)):
                 yield [*left[:place], new, *left[place:]]
-        for place in dict.fromkeys((len(old), *same, 0)):
-            yield [*old[:place], new, *old[place:]]
+        yield [*old, new]
+        same = [p for p, e in enumerate(old) if _is_whole(new.part > 0, e.part)]
+        for place in dict.fromkeys((*same, 0)):
+            if place < len(old):
+                yield [*old[:place], new, *old[place:]]
 
     def _sorted(self, new: Element) -> "Told":
         """The list in an order that is found from its end; raises TooClose.
@@ -531,7 +517,7 @@ class Told:
             left = rest
             if judged.any():
                 tail.append(last._replace(part=judged))
-        return replace(self, elements=tuple(reversed(tail)))
+        return replace(self, elements=tuple(reversed(tail)), end=None)
 
     def _largest(self, label: IntArray) -> list[int]:
         """The parts that have most people, and most of different values."""
@@ -557,8 +543,9 @@ class Told:
         cost = max(1, len(self.elements) ** 2 * len(self.count))
         answers = list(dict.fromkeys(e.answer for e in reversed(self.elements)))
         for answer in answers[: _SEARCH // cost]:
-            left = replace(self, elements=tuple(e for e in self.elements if e.answer != answer))
-            prefixes = _Prefixes(left.elements, len(left.count))
+            others = tuple(e for e in self.elements if e.answer != answer)
+            left = replace(self, elements=others, end=None)
+            prefixes = left._prefixes()
             for order in ([*left.elements, new], [new, *left.elements]):
                 with suppress(TooClose):
                     left._judged(order, prefixes, new)
@@ -569,6 +556,24 @@ class Told:
         """The earlier answer that speaks of most alike people."""
         far = [int(self.count[(e.part > 0) != (label > 0)].sum()) for e in self.elements]
         return self.elements[int(np.argmin(far))].answer if far else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What came of a disclosure that the rule allowed."""
+
+    part: Places
+    numbers: IntArray
+    answer: int
+    after: Told
+
+    def is_of(self, part: Places, numbers: IntArray, answer: int) -> bool:
+        """Whether it is the very same disclosure."""
+        return (
+            answer == self.answer
+            and np.array_equal(numbers, self.numbers)
+            and (part is self.part or np.array_equal(part, self.part))
+        )
 
 
 def _is_whole(people: BoolArray, part: IntArray) -> bool:
@@ -598,8 +603,9 @@ class _Ties:
         """Join each of these parts to its partner."""
         others = partner[parts]
         if len(others) and np.all(others == others[0]):  # many to one, at once
-            roots = self._root[parts]
-            self._root[np.isin(self._root, roots)] = self._root[others[0]]
+            joined = np.zeros(len(self._root), dtype=bool)
+            joined[self._root[parts]] = True
+            self._root[joined[self._root]] = self._root[others[0]]
             return
         for part, other in zip(parts.tolist(), others.tolist(), strict=True):
             one, two = self._root[part], self._root[other]
@@ -611,12 +617,66 @@ class _Ties:
         """For each part, and the outside, a number that those it is joined to have, too."""
         return self._root.copy()
 
+    def are_all_outside(self, some: IntArray) -> bool:
+        """Whether all of these parts are joined to the outside."""
+        return bool(np.all(self._root[some] == self._root[0]))
+
     def apart(self, some: IntArray) -> list[frozenset[int]]:
         """The parts that are not joined to the outside, those joined to each other together."""
-        left = some[self._root[some] != self._root[0]]
-        left = left[np.argsort(self._root[left], kind="stable")]
-        ends = np.flatnonzero(np.diff(self._root[left])) + 1
-        return [frozenset(parts.tolist()) for parts in np.split(left, ends) if len(parts)]
+        roots = self._root[some]
+        loose = roots != self._root[0]
+        clusters: dict[int, list[int]] = {}
+        for root, part in zip(roots[loose].tolist(), some[loose].tolist(), strict=True):
+            clusters.setdefault(root, []).append(part)
+        return [frozenset(clusters[root]) for root in sorted(clusters)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The steps that the parts of a disclosure can make, and what their witnesses are counted from.
+
+    A key is a run of people whom no earlier disclosure tells apart, and a part; `by_crowd` has the
+    keys' places together with the values that people share.
+    """
+
+    size: int  # of the parts, and the outside
+    runs: int
+    fresh: IntArray  # per part: people of whom nothing was told
+    plain: BoolArray  # which parts tell a count alone
+    most: int  # numbers that a part tells
+    key: IntArray
+    people: IntArray
+    spare: IntArray
+    by_crowd: tuple[IntArray, IntArray]
+
+    def witnesses(self, partner: IntArray) -> IntArray:
+        """How many witnesses the step from each part to its partner has."""
+        witnesses = np.where(partner == 0, self.fresh, 0)
+        witnesses[0] = 0
+        key, people = self.key, self.people
+        run, part = key // self.size, key % self.size
+        other = run * self.size + partner[part]
+        at = np.minimum(np.searchsorted(key, other), len(key) - 1)
+        there = (key[at] == other) & (part > 0) & (partner[part] != part)
+        if not there.any():
+            return witnesses
+        pairs = np.minimum(people, np.where(there, people[at], 0))
+        if self.most > 1:
+            alone = np.where(self.plain[part], self.spare, 0)
+            every = np.bincount(run, alone, self.runs)[run].astype(np.int64)
+            both = self.plain[part] & self.plain[partner[part]]
+            rich = np.where(both, every, self.spare + self.spare[at])
+            pairs = np.minimum(pairs, np.maximum(rich, self._alike(at)))
+        return witnesses + np.bincount(part[there], pairs[there], self.size).astype(np.int64)
+
+    def _alike(self, at: IntArray) -> IntArray:
+        """For each key and its partner: pairs of people who share a value."""
+        both, people = self.by_crowd
+        mine, crowd = both // (_CROWDS + 1), both % (_CROWDS + 1)
+        other = at[mine] * (_CROWDS + 1) + crowd
+        there = np.minimum(np.searchsorted(both, other), len(both) - 1)
+        shared = np.where((both[there] == other) & (crowd > 0), people[there], 0)
+        return np.bincount(mine, np.minimum(people, shared), len(self.key)).astype(np.int64)
 
 
 def _next(some: IntArray, size: int) -> IntArray:
@@ -641,11 +701,17 @@ class _Prefix:
 
     def whole(self, label: IntArray) -> IntArray:
         """The parts, ascending, that have each run with all its people or with none of them."""
-        size = int(label.max(initial=0)) + 1
-        key = np.unique(self.run * size + label)
-        run, part = key // size, key % size
-        shared = np.bincount(run, minlength=self.runs)[run] > 1
-        return np.setdiff1d(part[part > 0], part[shared])
+        one, shared = np.zeros(self.runs, dtype=np.int64), np.zeros(self.runs, dtype=bool)
+        one[self.run] = label  # of each run somebody's
+        shared[self.run[label != one[self.run]]] = True
+        people, torn = np.bincount(label), np.bincount(label[shared[self.run]])
+        people[: len(torn)][torn > 0] = 0
+        return np.flatnonzero(people[1:]) + 1
+
+    def among(self, atoms: IntArray) -> "_Prefix":
+        """The same for atoms that are parts of these, each named by the one it is of."""
+        run, fresh, sums = self.run[atoms], self.fresh[atoms], self.sums[atoms]
+        return replace(self, run=run, fresh=fresh, sums=sums)
 
     @classmethod
     def empty(cls, atoms: int) -> "_Prefix":
@@ -665,9 +731,9 @@ class _Prefix:
 
     def after(self, part: IntArray, numbers: IntArray) -> "_Prefix":
         size = int(part.max(initial=0)) + 1
-        runs, run = np.unique(self.run * size + part, return_inverse=True)
+        runs, run = _numbered(self.run * size + part)
         rich = np.where(np.append(False, numbers > 1)[part], part, 0)
-        keys, sums = np.unique(self.sums * size + rich, return_inverse=True)
+        keys, sums = _numbered(self.sums * size + rich)
         without = self.without_sums[keys // size] & (keys % size == 0)
         return _Prefix(run, len(runs), self.fresh & (part == 0), sums, without)
 
@@ -675,10 +741,10 @@ class _Prefix:
 class _Prefixes:
     """What tells people apart before each place in a list; made where it is asked for."""
 
-    def __init__(self, elements: Sequence[Element], atoms: int) -> None:
+    def __init__(self, elements: Sequence[Element], atoms: int, end: _Prefix | None) -> None:
         self._told = elements
         self._atoms = atoms
-        self._made: dict[int, _Prefix] = {}
+        self._made = {} if end is None else {len(elements): end}
 
     def __getitem__(self, place: int) -> _Prefix:
         if place not in self._made:
@@ -785,8 +851,22 @@ def _joint(of: Places, part: Places, size: int, atoms: int) -> IntArray:
 
 def _summed(keys: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
     """The different keys, and how many people have each."""
+    if int(keys.max(initial=0)) <= _DENSE_KEYS * len(keys):
+        there = np.bincount(keys) > 0
+        different = np.flatnonzero(there)
+        return different, np.bincount(keys, count)[different].astype(np.int64)
     different, inverse = np.unique(keys, return_inverse=True)
     return different, np.bincount(inverse, count, len(different)).astype(np.int64)
+
+
+def _numbered(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """The different keys, and for each entry the place of its own among them."""
+    if int(keys.max(initial=0)) <= _DENSE_KEYS * len(keys):
+        different = np.flatnonzero(np.bincount(keys))
+        place = np.zeros(int(keys.max(initial=0)) + 1, dtype=np.int64)
+        place[different] = np.arange(len(different))
+        return different, place[keys]
+    return np.unique(keys, return_inverse=True)
 
 
 def crowds(values: FloatArray) -> Crowds:

@@ -45,7 +45,7 @@ from unpooled.center.questions.joint import (
     JointPlan,
     JointScale,
 )
-from unpooled.federation.joint.computation.program import JointNumbers, PartNumbers
+from unpooled.federation.joint.computation.program import CellMoments, JointNumbers, PartNumbers
 from unpooled.maths.joint.cutting import JointCells
 from unpooled.maths.joint.levels import fine_blocks
 
@@ -120,7 +120,7 @@ class _Answers:
         labels = list(aggregate.labels())
         if not labels:
             return _none(self._k, Reason.TOO_SMALL, least)
-        policy = Policy(k=self._k, moments="none", zero_cells=False)
+        policy = Policy(k=self._k, moments="all", zero_cells=False)
         aggregate.limits(question, policy.terms(question, declared))
         refusals = tuple(
             Refusal(reason=Reason.TOO_SMALL, name=block, limit=least)
@@ -156,10 +156,12 @@ class _Answers:
     def _tables(self, part: JointNumber, opened: PartNumbers) -> LatticeTables:
         return LatticeTables(
             scale=part.scale,
-            moments="none",
+            moments="all",
             groups=tuple(
-                GroupTable(group=block, table=_cell_table(part, cells))
-                for block, cells, _ in self._each(opened.tables, opened.missing)
+                GroupTable(group=block, table=_cell_table(part, *both))
+                for block, both, _ in self._each(
+                    _with_cells(opened.tables, opened.cells), opened.missing
+                )
             ),
             resolution=part.resolution,
             lower=part.lower,
@@ -184,11 +186,13 @@ class _Answers:
 
     def _statuses(self, part: JointOutcome, opened: PartNumbers) -> SurvivalTables:
         blocks = len(self._blocks)
+        by_status = _with_cells(opened.tables, opened.cells)
+        of_all = _with_cells(opened.either, opened.either_cells)
         groups = []
         for at, block in enumerate(self._blocks):
             events, censored, either = (
-                None if cells is None else _cell_table(part, cells)
-                for cells in (opened.tables[at], opened.tables[blocks + at], opened.either[at])
+                None if both is None else _cell_table(part, *both)
+                for both in (by_status[at], by_status[blocks + at], of_all[at])
             )
             if events is not None or either is not None:
                 groups.append(
@@ -203,7 +207,14 @@ class _Answers:
         return SurvivalTables(scale=part.scale, groups=tuple(groups), resolution=part.resolution)
 
 
-def _cell_table(part: JointScale, cells: JointCells) -> CellTable:
-    none = (None,) * len(cells.counts)
+def _with_cells(
+    tables: Sequence[JointCells | None], moments: Sequence[CellMoments | None]
+) -> list[tuple[JointCells, CellMoments] | None]:
+    """Tables with the moments of their cells."""
+    pairs = zip(tables, moments, strict=True)
+    return [None if cells is None or given is None else (cells, given) for cells, given in pairs]
+
+
+def _cell_table(part: JointScale, cells: JointCells, given: CellMoments) -> CellTable:
     edges = part.edges[list(cells.edges)].tolist()
-    return CellTable(edges=tuple(edges), counts=cells.counts, means=none, sds=none)
+    return CellTable(edges=tuple(edges), counts=cells.counts, means=given.means, sds=given.sds)

@@ -8,18 +8,20 @@ from hashlib import blake2b
 from pathlib import Path
 
 from unpooled.center.questions import Answer
-from unpooled.center.questions.joint import JointQuestion, JointShares, Keeper
+from unpooled.center.questions.joint import JointPlan, JointQuestion, JointShares, Keeper
 from unpooled.center.records.keys import CenterKey
 from unpooled.center.records.sealing import SealKey
+from unpooled.center.records.signatures import signed_by_all, with_receipts
 from unpooled.errors import JointError
 from unpooled.federation.joint.answer import joint_answer
 from unpooled.federation.joint.computation.program import JointNumbers, joint_numbers
 from unpooled.federation.joint.computation.runtime import Alone
 from unpooled.federation.joint.computation.secure import InconsistentError, Secure
-from unpooled.federation.joint.record import NAME, JointRecord
+from unpooled.federation.joint.record import JointRecord
 from unpooled.federation.joint.shares import opened_shares
 from unpooled.maths.joint.shares import (
     KEEPERS,
+    FieldArray,
     added,
     recombine,
 )
@@ -49,9 +51,14 @@ class LocalKeepers:
         earlier = self.record.earlier(question)
         if earlier is not None:
             return earlier
-        numbers = self._opened(question, shares)
+        numbers, keys = self._opened(question, shares)
         opened = joint_answer(question.protocol, question.plan, numbers)
-        answer = self.record.ledger.signed(opened, question.protocol, NAME)
+        about = question.protocol
+        each = [
+            with_receipts(self.record.ledger.signed(opened, about, name), about, name, some)
+            for name, some in keys.items()
+        ]
+        answer = signed_by_all(each)
         self.record.note(question, answer)
         return answer
 
@@ -61,21 +68,23 @@ class LocalKeepers:
 
     def _opened(
         self, question: JointQuestion, shares: Mapping[str, JointShares]
-    ) -> JointNumbers | None:
-        totals = {
-            place + 1: added(
-                [
-                    opened_shares(key, name, question, member, shares[member], place)
-                    for member in question.members
-                ]
-            )
-            for place, (name, key) in enumerate(zip(NAMES, self._keys, strict=True))
-        }
-        numbers = recombine(totals)
+    ) -> tuple[JointNumbers | None, dict[str, list[bytes]]]:
+        """What the program opens, and each keeper's keys of receipts."""
+        totals, keys = {}, {}
+        for place, (name, key) in enumerate(zip(NAMES, self._keys, strict=True)):
+            each = [
+                opened_shares(key, name, question, member, shares[member], place)
+                for member in question.members
+            ]
+            keys[name] = [receipt for receipt, _ in each]
+            totals[place + 1] = added([vector for _, vector in each])
+        return self._computed(question.plan, recombine(totals)), keys
+
+    def _computed(self, plan: JointPlan, numbers: FieldArray) -> JointNumbers | None:
+        """What the program opens of the added counts."""
         with Alone() as alone:
             try:
-                program = joint_numbers(Secure(alone.runtime), question.plan, numbers)
-                return alone.run(program)
+                return alone.run(joint_numbers(Secure(alone.runtime), plan, numbers))
             except InconsistentError as error:
                 raise JointError(f"the joint center opened nothing: {error}") from error
 

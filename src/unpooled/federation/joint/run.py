@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol as Interface
 
-from unpooled.analyses.conversation import Conversation
+from unpooled.analyses.conversation import Conversation, Link
 from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.data.variables import Codebook
 from unpooled.center.questions import (
@@ -20,7 +20,8 @@ from unpooled.center.questions import (
     decode_question,
     encode,
 )
-from unpooled.center.questions.joint import LEAST_MEMBERS
+from unpooled.center.questions.joint import LEAST_MEMBERS, JointNote
+from unpooled.center.records.signatures import without_receipts
 from unpooled.errors import JointError
 from unpooled.federation.joint.plan import Public, joint_plan
 from unpooled.results.provenance.record import joint_name
@@ -136,12 +137,21 @@ def run_joint(
             refusals += asked.refusals
             if len(asked.aggregates) == len(members):
                 answer = keepers.compute(question, asked.aggregates)
+                _tell_members(conversation.coordinator.link, question, answer)
+                answer = without_receipts(answer)
                 return JointCenter(members, question, answer, tuple(refusals))
             members = tuple(member for member in members if member in asked.aggregates)
     except JointError as error:
         return JointCenter(members, refusals=tuple(refusals), problem=str(error))
     few = f"fewer than {LEAST_MEMBERS} centers take part"
     return JointCenter(members, refusals=tuple(refusals), problem=few)
+
+
+def _tell_members(link: Link, question: JointQuestion, answer: Answer) -> None:
+    """What the joint center said, for the ledgers of its members; who is away is told next time."""
+    if answer.aggregate is not None:
+        note = JointNote(question=question, answer=encode(answer).decode())
+        link.ask(encode(note), question.members)
 
 
 def _as_it_arrives(question: JointQuestion) -> JointQuestion:

@@ -64,6 +64,7 @@ class FlareLink:
         self._session = CoordinatorSession(kit, self._user, timeout)
         self._losses = 0  # of the session, when a job was opened last
         self._under_way = False  # a question that the coordinator has taken
+        self._held: dict[tuple[bytes, tuple[str, ...]], tuple[str, float]] = {}
 
     @property
     def centers(self) -> tuple[str, ...]:
@@ -88,8 +89,11 @@ class FlareLink:
         """
         deadline = time.monotonic() + self.timeout
         self._under_way = False
-        ticket = uuid.uuid4().hex  # whatever is lost on the way, a center records it once
+        asked = question, tuple(centers)
+        ticket, until = self._ticket(asked, deadline, stewards)
         answers, state = self._round(question, ticket, centers, deadline, stewards)
+        if state["held"] and not stewards:
+            self._held[asked] = ticket, until
         back = self.connected(state["absent"]) if state["absent"] else None
         if back:  # they came, or came back, after the job was opened: only a new job reaches them
             answers |= self._round_anew(question, ticket, sorted(back), deadline, stewards)
@@ -100,6 +104,19 @@ class FlareLink:
     def close(self) -> None:
         """Log out. The job stays open a while for whoever asks next."""
         self._session.close()
+
+    def _ticket(
+        self, asked: tuple[bytes, tuple[str, ...]], deadline: float, stewards: bool
+    ) -> tuple[str, float]:
+        """The ticket of a question, and until when it is good.
+
+        Whatever is lost on the way, a center records a ticket once. So what waits for a steward
+        keeps its ticket, however often it is asked for.
+        """
+        ticket, until = self._held.pop(asked, ("", 0.0))
+        if not stewards and time.monotonic() < until:
+            return ticket, until
+        return uuid.uuid4().hex, deadline
 
     def _round(
         self,

@@ -1,9 +1,12 @@
 """How levels of too few people are joined in a joint center, and how its blocks come about.
 
 What is joined is all that is opened: whether one level alone has enough people is not. Levels that
-rise are read from the lowest to the highest; a cell ends where it and all that follow have enough
-people. Of other levels, those with too few are told together, and with the last of those with
-enough where they are still too few.
+rise are parted at their middle, and each part again, where both sides have enough people. In a part
+that stays whole, levels with enough stand alone, and those with too few that follow each other are
+told together; where they are too few even so, with the level before them, or else behind. So no
+cell ends where people counted from one side become enough: by many levels that would tell where the
+last of them is. Of other levels, those with too few are told together, and with the last of those
+with enough where they are still too few.
 
 Blocks are people who are alike in all groupings, the most important first: each level of a
 grouping, or several that are joined, is parted by the next grouping.
@@ -30,6 +33,8 @@ def join_levels(counts: Sequence[int] | IntArray, least: int, *, ordered: bool) 
     [(0, 2, 3), (1,)]
     >>> join_levels([4, 30, 7, 25], 10, ordered=True)
     [(0, 1), (2, 3)]
+    >>> join_levels([4, 4, 4, 4, 4, 4, 4, 4], 10, ordered=True)
+    [(0, 1, 2, 3), (4, 5, 6, 7)]
     """
     if not ordered:
         enough = [count >= least for count in counts]
@@ -37,12 +42,40 @@ def join_levels(counts: Sequence[int] | IntArray, least: int, *, ordered: bool) 
         if few < least and not all(enough):
             enough[max(level for level, alone in enumerate(enough) if alone)] = False
         return cells_of_alone(enough)
-    cuts, since, rest = [], 0, sum(counts)
-    for count in counts[:-1]:
-        since, rest = since + count, rest - count
-        cuts.append(since >= least and rest >= least)
-        since = 0 if cuts[-1] else since
-    return cells_of_cuts(cuts)
+    return cells_of_cuts(_cuts(list(counts), least))
+
+
+def middle(levels: int) -> int:
+    """How many of so many rising levels are below the middle."""
+    return levels // 2
+
+
+def _cuts(counts: Sequence[int], least: int) -> list[bool]:
+    """Behind which of the rising levels, the last aside, a cell ends."""
+    half = middle(len(counts))
+    if half and sum(counts[:half]) >= least and sum(counts[half:]) >= least:
+        return [*_cuts(counts[:half], least), True, *_cuts(counts[half:], least)]
+    alone = [count >= least for count in counts]
+    before, behind = _runs(counts, alone), _runs(counts[::-1], alone[::-1])[::-1]
+    cuts = []
+    for level in range(len(counts) - 1):
+        here, following = alone[level], alone[level + 1]
+        if here and following:
+            cuts.append(True)
+        elif following:  # behind levels of too few
+            cuts.append(before[level] >= least or any(alone[:level]))
+        else:
+            cuts.append(here and behind[level + 1] >= least)
+    return cuts
+
+
+def _runs(counts: Sequence[int], alone: Sequence[bool]) -> list[int]:
+    """The people of this level and of those before it, up to the last one that stands alone."""
+    runs, since = [], 0
+    for count, enough in zip(counts, alone, strict=True):
+        since = 0 if enough else since + count
+        runs.append(since)
+    return runs
 
 
 def cells_of_alone(alone: Sequence[bool | int]) -> list[Joined]:

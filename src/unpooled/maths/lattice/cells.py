@@ -116,11 +116,8 @@ def units(edges: FloatArray, lattice: Lattice, counts: IntArray, sds: FloatArray
     >>> units(edges, Lattice(step=1.0), counts, np.array([np.nan, 0.8, 0.3])).mean
     array([0.005, 0.02 , 0.005])
     """
-    start, part = rounding(edges, lattice)
-    share = _share(counts)
-    even = np.where(lattice.open_scale(edges).unit > 0, OPEN_WIDTHS, 1) * _PARTS / math.sqrt(12)
-    error = np.where(np.isnan(sds), even / np.sqrt(counts), sds / part * math.sqrt(2) * share)
-    return Units(start, part * _several(error), part * _several(share * sds / part))
+    how = Rounding.of(edges, lattice, counts)
+    return Units(how.start, how.mean_unit(sds), how.part * _several(how.share * sds / how.part))
 
 
 def _share(counts: IntArray) -> FloatArray:
@@ -148,6 +145,63 @@ def _whole_sds(sds: FloatArray, share: FloatArray) -> FloatArray:
     return near
 
 
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """How the moments of cells are rounded, an entry for each cell.
+
+    Both methods rise with what is rounded.
+    """
+
+    start: FloatArray
+    part: FloatArray
+    even: FloatArray  # the SE of a mean in parts, where the SD is withheld
+    share: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, edges: FloatArray, lattice: Lattice, counts: IntArray) -> "Rounding":
+        """Of the cells between these edges, with these people."""
+        start, part = rounding(edges, lattice)
+        even = np.where(lattice.open_scale(edges).unit > 0, OPEN_WIDTHS, 1) * _PARTS / math.sqrt(12)
+        low, high = lattice.mean_limits(edges)
+        return cls(start, part, even / np.sqrt(counts), _share(counts), low, high)
+
+    def at(self, which: Sequence[int] | IntArray) -> "Rounding":
+        """Of some of the cells."""
+        names = "start", "part", "even", "share", "low", "high"
+        return Rounding(*(getattr(self, name)[which] for name in names))
+
+    @classmethod
+    def nothing(cls) -> "Rounding":
+        """Of no cell."""
+        return cls(*(np.empty(0) for _ in range(6)))
+
+    @classmethod
+    def together(cls, each: Sequence["Rounding"]) -> "Rounding":
+        """Of the cells of several tables."""
+        names = "start", "part", "even", "share", "low", "high"
+        return cls(*(np.concatenate([getattr(one, name) for one in each]) for name in names))
+
+    def sd(self, sds: FloatArray) -> FloatArray:
+        """SDs as multiples of the units that they ask for."""
+        return np.asarray(self.part * _whole_sds(sds / self.part, self.share))
+
+    def mean_unit(self, sds: FloatArray) -> FloatArray:
+        """The units of means beside these SDs; NaN where one is withheld."""
+        unit = sds / self.part * math.sqrt(2) * self.share
+        return self.part * _several(np.where(np.isnan(sds), self.even, unit))
+
+    def mean(self, means: FloatArray, sds: FloatArray) -> FloatArray:
+        """Means as multiples of their units, beside these rounded SDs."""
+        unit = self.mean_unit(sds)
+        least = np.ceil((self.low - self.start) / unit)
+        most = np.floor((self.high - self.start) / unit)
+        whole = np.clip(np.round((means - self.start) / unit), least, most)
+        near = self.start + unit * whole  # of large numbers the last digits may differ
+        return np.asarray(np.clip(near, self.low, self.high))
+
+
 def rounded(
     edges: FloatArray, lattice: Lattice, counts: IntArray, means: FloatArray, sds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -160,14 +214,10 @@ def rounded(
     >>> rounded(edges, Lattice(step=1.0), counts, means, sds)
     (array([-0.125,  1.24 ,  0.123]), array([  nan, 0.77 , 0.046]))
     """
-    part = rounding(edges, lattice)[1]
+    how = Rounding.of(edges, lattice, counts)
     exact = sds == 0  # an atom, or one value shared by K people or more
-    spread = np.where(np.isnan(sds), np.nan, part * _whole_sds(sds / part, _share(counts)))
-    unit = units(edges, lattice, counts, spread)
-    low, high = lattice.mean_limits(edges)
-    least, most = np.ceil((low - unit.start) / unit.mean), np.floor((high - unit.start) / unit.mean)
-    whole = np.clip(np.round((means - unit.start) / unit.mean), least, most)
-    near = np.clip(unit.start + unit.mean * whole, low, high)  # of large numbers the last digits
+    spread = np.where(np.isnan(sds), np.nan, how.sd(sds))
+    near = how.mean(means, spread)
     return np.where(exact, means, near), np.where(exact, 0.0, spread)
 
 

@@ -231,7 +231,7 @@ def _with_horizon(blocks: Sequence[Block], lattice: Lattice) -> list[ArmTables]:
         if one is not None
     ]
     number = {
-        places[i]: float(found.events.sum()) for i, found in expected_statuses(people, 1.0).items()
+        places[i]: float(one.events.sum()) for i, one in expected_statuses(people, 1.0).items()
     }
     tables, carried = [block.tables for block in blocks], 0.0
     for i, expected in number.items():  # whole people, as many in all as are expected
@@ -243,8 +243,8 @@ def _with_horizon(blocks: Sequence[Block], lattice: Lattice) -> list[ArmTables]:
 
 def _staying(block: Block, at_horizon: _AtHorizon) -> BlockPeople:
     """The block as people who stay or not: with the event or not, all at one time."""
-    one, known = np.array([float(block.tables.people)]), at_horizon.most == 0
-    events = np.array([float(at_horizon.there)]) if known else None
+    one, certain = np.array([float(block.tables.people)]), at_horizon.most == 0
+    events = np.array([float(at_horizon.there)]) if certain else None
     return BlockPeople(
         block.center, block.groups, np.zeros(1), one, events, at_horizon.least, at_horizon.most
     )

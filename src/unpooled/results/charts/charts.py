@@ -26,10 +26,11 @@ COLOURS = ["#3b6ea8", "#d1702f", "#4f9a5b", "#8a5aa8", "#a83b5f", "#6b6b6b"]
 
 
 def inline(rows: list[dict[str, Any]]) -> "altair.InlineData":
-    """Rows of data inside the chart itself."""
+    """Rows of data inside the chart itself; a tuple, since Altair copies lists again and again."""
     import altair as alt
 
-    return alt.InlineData(values=rows)
+    values: Any = tuple(rows)
+    return alt.InlineData(values=values)
 
 
 def histogram(
@@ -141,10 +142,13 @@ def forest(
 ) -> "altair.TopLevelMixin":
     """A forest plot: per center n, estimate and interval, drawn and in print; overall ones below.
 
+    Channels are objects: of a text Altair makes one by looking through its whole schema, each time.
     `sides` says in words what lies left and right of ½; `without` are rows that have no estimate,
     and why.
     """
     import altair as alt
+
+    channel: Any = alt  # whose values have no types
 
     everybody = sum(people for _, people, _ in rows)
     shown = [(name, people, interval, False) for name, people, interval in rows]
@@ -165,7 +169,9 @@ def forest(
             for name, people, interval, of_all in shown
         ]
     )
-    colour = alt.condition("datum.overall", alt.value(COLOURS[1]), alt.value(COLOURS[0]))
+    overalls: dict[str, Any] = {"test": "datum.overall", "value": COLOURS[1]}
+    colour = channel.ColorValue(COLOURS[0], condition=overalls)
+    shapes: dict[str, Any] = {"test": "datum.overall", "value": "diamond"}
     axis = alt.Axis(domain=False, ticks=False, labelPadding=8, labelLimit=220)
     place = alt.Y("center:N", sort=names, title=None, axis=axis, scale=alt.Scale(domain=names))
     base = alt.Chart(data).encode(y=place)
@@ -177,28 +183,33 @@ def forest(
         alt.Chart(inline([{"even": 0.5}]))
         .mark_rule(strokeDash=[4, 4], color="#888")
         .encode(x=alt.X("even:Q", scale=scale)),
-        base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q", color=colour),
+        base.mark_rule(strokeWidth=2).encode(x=x, x2=alt.X2("high:Q"), color=colour),
         base.mark_point(filled=True, opacity=1).encode(
             x=alt.X("estimate:Q", scale=scale),
             size=alt.Size("people:Q", scale=alt.Scale(range=[30, 220]), legend=None),
-            shape=alt.condition("datum.overall", alt.value("diamond"), alt.value("square")),
+            shape=channel.ShapeValue("square", condition=shapes),
             color=colour,
-            tooltip=["center:N", "people:Q", "estimate:Q", "low:Q", "high:Q"],
+            tooltip=[alt.Tooltip(name) for name in _TIPS],
         ),
-        base.mark_text(align="right", fontSize=11).encode(text="n:N", x=alt.value(_AT_N)),
         base.mark_text(align="right", fontSize=11).encode(
-            text="printed:N", x=alt.value(_AT_INTERVAL)
+            text=alt.Text("n:N"), x=channel.XValue(_AT_N)
+        ),
+        base.mark_text(align="right", fontSize=11).encode(
+            text=alt.Text("printed:N"), x=channel.XValue(_AT_INTERVAL)
         ),
         *_forest_words(title, sides, scale),
     ]
     if without:
         reasons = [{"center": name, "why": why} for name, why in without]
         missing = alt.Chart(inline(reasons)).mark_text(align="right", fontSize=11, color="#59636c")
-        layers.append(missing.encode(y=place, text="why:N", x=alt.value(_AT_INTERVAL)))
+        layers.append(
+            missing.encode(y=place, text=alt.Text("why:N"), x=channel.XValue(_AT_INTERVAL))
+        )
     height = 22 * len(names) + 10
     return alt.layer(*layers).properties(width=_FOREST, height=height)
 
 
+_TIPS = ("center:N", "people:Q", "estimate:Q", "low:Q", "high:Q")
 _FOREST, _AT_N, _AT_INTERVAL = 380, 430, 580  # the intervals' width; where the columns end
 
 
@@ -210,6 +221,8 @@ def _forest_words(
     """What stands above the columns, and below the axis."""
     import altair as alt
 
+    channel: Any = alt  # whose values have no types
+
     words: list[tuple[str, Any, float]] = [
         (title, "left", 0),
         ("n", "right", _AT_N),
@@ -218,7 +231,7 @@ def _forest_words(
     marks = [
         alt.Chart(inline([{"text": text}]))
         .mark_text(align=align, baseline="bottom", fontSize=11, fontWeight="bold", dy=-6)
-        .encode(text="text:N", x=alt.value(at), y=alt.value(0))
+        .encode(text=alt.Text("text:N"), x=channel.XValue(at), y=channel.YValue(0))
         for text, align, at in words
     ]
     if sides is not None:
@@ -231,7 +244,11 @@ def _forest_words(
                 align=align, baseline="top", fontSize=11, dx=dx, dy=24
             )
             marks.append(
-                mark.encode(text="text:N", x=alt.X("even:Q", scale=scale), y=alt.value("height"))
+                mark.encode(
+                    text=alt.Text("text:N"),
+                    x=alt.X("even:Q", scale=scale),
+                    y=channel.YValue("height"),
+                )
             )
     return marks
 

@@ -14,7 +14,7 @@ from unpooled.results.numbers.table import TableResult
 from unpooled.results.provenance.refusals import LEFT_OUT, refused_for_values
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks
-from unpooled.results.report.text import number, people_number
+from unpooled.results.report.text import number, people_range
 from unpooled.results.result import subject
 
 if TYPE_CHECKING:
@@ -244,4 +244,4 @@ class DistributionResult(TableResult):
 
 
 def _with_band(people: str, low: float, high: float) -> str:
-    return f"{people} ({people_number(low)} to {people_number(high)})"
+    return f"{people} ({people_range(low, high)})"

@@ -14,7 +14,7 @@ from unpooled.results.provenance.record import Reach, Record
 from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part
-from unpooled.results.report.text import count, number, people_number
+from unpooled.results.report.text import count, number, people_number, people_range
 from unpooled.results.result import Result, subject
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class TableResult(Result):
         counted = people_number(float(self.counts[group, b]))
         if self.table.bins > _FEW_BINS or low == high:
             return counted
-        return f"{counted} ({people_number(low)} to {people_number(high)})"
+        return f"{counted} ({people_range(low, high)})"
 
 
 def _bin(lower: float, upper: float) -> str:

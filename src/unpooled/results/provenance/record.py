@@ -89,7 +89,25 @@ class Estimated:
         )
 
 
-Note = Merged | Ungrouped | FewCells | Estimated
+@dataclass(frozen=True, slots=True)
+class OfVariables:
+    """What is to be said of people, where it is of some variables of several."""
+
+    variables: tuple[str, ...]
+    about: Merged | Ungrouped | FewCells | Estimated
+
+    @property
+    def people(self) -> int:
+        """How many people."""
+        return self.about.people
+
+    @property
+    def note(self) -> str:
+        """What a result says of it."""
+        return f"{', '.join(self.variables)}: {self.about.note}"
+
+
+Note = Merged | Ungrouped | FewCells | Estimated | OfVariables
 """What a result from a book says of its people."""
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from io import StringIO
-from math import isfinite
+from math import ceil, floor, isfinite
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -55,14 +55,25 @@ def people_text(people: float) -> str:
 
 
 def people_number(people: float) -> str:
-    """A number of people in a table: shared out, they need not be whole; a tenth is enough.
+    """A number of people in a table, whole also where they are shared out or estimated.
 
     Examples
     --------
-    >>> people_number(354.0), people_number(12.3487), people_number(0.9929), people_number(1271.4)
-    ('354', '12.3', '1', '1271')
+    >>> people_number(354.0), people_number(12.6487), people_number(0.3), people_number(0.0)
+    ('354', '13', '<1', '0')
     """
-    return number(round(people, 1))
+    return "<1" if 1e-6 < people < 0.5 else str(round(people))
+
+
+def people_range(low: float, high: float) -> str:
+    """Two limits of a number of people, as the whole numbers around them.
+
+    Examples
+    --------
+    >>> people_range(3.0, 14.5), people_range(0.3, 0.4)
+    ('3 to 15', '0 to 1')
+    """
+    return f"{floor(low + 1e-6)} to {ceil(high - 1e-6)}"
 
 
 def p_text(log10_p: float) -> str:

@@ -21,19 +21,29 @@ from unpooled.center.questions.joint import (
 from unpooled.center.questions.message import Message
 from unpooled.federation.joint.computation.secure import InconsistentError, Secure
 from unpooled.federation.joint.computation.tables import Counted, cut_tables, first_reaching
-from unpooled.maths.arrays import IntArray
+from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.joint.cutting import JointCells
 from unpooled.maths.joint.levels import (
     Joined,
     cells_of_alone,
     cells_of_cuts,
     fine_blocks,
+    middle,
     parted,
     with_levels,
 )
-from unpooled.maths.joint.moments import Steps, Weights, next_step
+from unpooled.maths.joint.moments import (
+    CellScale,
+    CellSteps,
+    MeanSteps,
+    SDSteps,
+    Steps,
+    Weights,
+    next_step,
+    next_steps,
+)
 from unpooled.maths.joint.shares import PRIME, FieldArray
-from unpooled.maths.moments import SD_NEEDS
+from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
 
 T = TypeVar("T")
 Below = Literal["events", "censored", "both"]
@@ -53,6 +63,13 @@ class JointMoments(Message, frozen=True):
     sd: float
 
 
+class CellMoments(Message, frozen=True):
+    """The rounded means and SDs of the cells of a table; None where one is not told."""
+
+    means: tuple[float | None, ...]
+    sds: tuple[float | None, ...]
+
+
 class LevelCells(Message, frozen=True):
     """The levels of a block that are told together, and the people of each cell."""
 
@@ -64,12 +81,15 @@ class PartNumbers(Message, frozen=True):
     """What was opened of a variable or an outcome, block by block; None: too few have a value.
 
     Of an outcome `tables` are those of events, then those of the others. Where one of the two has
-    fewer than K people, `below` says which, and `either` has the table of all.
+    fewer than K people, `below` says which, and `either` has the table of all. `cells` has the
+    means and SDs of the cells of `tables`, `either_cells` those of `either`.
     """
 
     missing: tuple[int, ...]  # 0 where fewer than K people lack a value
     tables: tuple[JointCells | None, ...] = ()
+    cells: tuple[CellMoments | None, ...] = ()
     either: tuple[JointCells | None, ...] = ()
+    either_cells: tuple[CellMoments | None, ...] = ()
     below: tuple[Below | None, ...] = ()
     moments: tuple[JointMoments | None, ...] = ()
     levels: tuple[LevelCells | None, ...] = ()
@@ -188,19 +208,80 @@ class _Program:
         return [cells_of_alone(row) for row in alone.tolist()]
 
     async def _cuts(self, counts: Any, least: int) -> IntArray:
-        secure, (rows, levels) = self._secure, counts.shape
-        below = secure.sums_from_left(counts)
-        last, every = np.full(rows, -1), np.arange(rows)
-        start = secure.joined([secure.public(np.zeros((rows, 1), dtype=np.int64)), below], axis=1)
-        wanted = secure.public(np.full(2 * rows, least))
+        rows, levels = counts.shape
         cuts = np.zeros((rows, levels - 1), dtype=np.int64)
-        for level in range(levels - 1):
-            since = below[:, level] - start[every, last + 1]
-            rest = below[:, levels - 1] - below[:, level]
-            enough = secure.at_least(secure.joined([since, rest]), wanted)
-            cuts[:, level] = await secure.open(enough[:rows] * enough[rows:])
-            last = np.where(cuts[:, level] > 0, level, last)
+        parts = [(row, 0, levels) for row in range(rows)]
+        whole: list[tuple[int, int, int]] = []
+        while parts:
+            halved = await self._halved(counts, parts, least)
+            whole += [part for part, half in zip(parts, halved, strict=True) if not half]
+            split = [part for part, half in zip(parts, halved, strict=True) if half]
+            parts = []
+            for row, first, end in split:
+                at = first + middle(end - first)
+                cuts[row, at - 1] = 1
+                parts += [(row, first, at), (row, at, end)]
+        for width in sorted({end - first for _, first, end in whole} - {1}):
+            some = [part for part in whole if part[2] - part[1] == width]
+            inner = await self._cuts_of_whole(counts, some, width, least)
+            for (row, first, end), here in zip(some, inner, strict=True):
+                cuts[row, first : end - 1] = here
         return cuts
+
+    async def _halved(
+        self, counts: Any, parts: Sequence[tuple[int, int, int]], least: int
+    ) -> list[int]:
+        """Which parts of rising levels have enough people on both sides of their middle."""
+        secure = self._secure
+        wide = [place for place, (_, first, end) in enumerate(parts) if end - first > 1]
+        halved = [0] * len(parts)
+        if not wide:
+            return halved
+        below = secure.sums_from_left(counts)
+        start = secure.joined([secure.public(np.zeros((counts.shape[0], 1), int)), below], axis=1)
+        rows, firsts, ends = (np.array([parts[place][i] for place in wide]) for i in range(3))
+        middles = np.array([f + middle(e - f) for f, e in zip(firsts, ends, strict=True)])
+        left = start[rows, middles] - start[rows, firsts]
+        right = start[rows, ends] - start[rows, middles]
+        wanted = secure.public(np.full(2 * len(wide), least))
+        enough = secure.at_least(secure.joined([left, right]), wanted)
+        opened = await secure.open(enough[: len(wide)] * enough[len(wide) :])
+        for place, bit in zip(wide, opened.tolist(), strict=True):
+            halved[place] = bit
+        return halved
+
+    async def _cuts_of_whole(
+        self, counts: Any, parts: Sequence[tuple[int, int, int]], width: int, least: int
+    ) -> IntArray:
+        """The cells of parts that have too few people on one side of their middle."""
+        secure, n = self._secure, len(parts)
+        rows = np.array([[row] for row, _, _ in parts])
+        columns = np.array([range(first, end) for _, first, end in parts])
+        some = counts[rows, columns]
+        wanted = secure.public(np.full(n * width, least))
+        alone = secure.at_least(some.reshape(-1), wanted).reshape(n, width)
+        before, has_left = [], [secure.public([0] * n)]
+        since = secure.public([0] * n)
+        for level in range(width):
+            since = (since + some[:, level]) * (1 - alone[:, level])
+            before.append(since)
+            here, left = alone[:, level], has_left[-1]
+            has_left.append(left + here - left * here)
+        behind, since = list[Any](), secure.public([0] * n)
+        for level in reversed(range(width)):
+            since = (since + some[:, level]) * (1 - alone[:, level])
+            behind.append(since)
+        behind.reverse()
+        size = n * (width - 1)
+        both = secure.joined([*before[:-1], *behind[1:]])
+        enough = secure.at_least(both, secure.public(np.full(2 * size, least)))
+        here = secure.joined([alone[:, level] for level in range(width - 1)])
+        following = secure.joined([alone[:, level] for level in range(1, width)])
+        left = secure.joined(has_left[1:width])
+        ended = enough[:size] + left - enough[:size] * left
+        cuts = here * following + (1 - here) * following * ended
+        cuts = cuts + here * (1 - following) * enough[size:]
+        return (await secure.open(cuts)).reshape(width - 1, n).T
 
     async def _alone(self, counts: Any, least: int) -> IntArray:
         secure, (rows, levels) = self._secure, counts.shape
@@ -259,6 +340,12 @@ class _Program:
         by_block = dict(zip(kept, some, strict=True))
         return tuple(by_block.get(block) for block in range(len(self.people)))
 
+    def _firsts(self, kept: Sequence[int], pairs: Sequence[Any]) -> tuple[Any, ...]:
+        return self._each(kept, [first for first, _ in pairs])
+
+    def _seconds(self, kept: Sequence[int], pairs: Sequence[Any]) -> tuple[Any, ...]:
+        return self._each(kept, [second for _, second in pairs])
+
     # --- levels -----------------------------------------------------------------------------
 
     async def category(self, part: JointCategory, section: FieldArray) -> PartNumbers:
@@ -295,7 +382,8 @@ class _Program:
         present = await self._present(counts, lacking, 2 * k)
         if not present.kept:
             none = self._each([], [])
-            return PartNumbers(missing=present.missing_in_blocks, tables=none, moments=none)
+            missing = present.missing_in_blocks
+            return PartNumbers(missing=missing, tables=none, cells=none, moments=none)
         secret = self._secure.shared(present.counts[:, 0])
         people = present.people[present.kept]
         table = Counted(
@@ -307,9 +395,11 @@ class _Program:
         cells = await cut_tables(self._secure, table, k, [2 * k] * len(people), self._most)
         weights = part_weights(part)
         moments = await self._moments(secret, people.tolist(), weights)
+        of_cells = await self._of_cells(part, secret, cells)
         return PartNumbers(
             missing=present.missing_in_blocks,
             tables=self._each(present.kept, cells),
+            cells=self._each(present.kept, of_cells),
             moments=self._each(present.kept, moments),
         )
 
@@ -321,7 +411,15 @@ class _Program:
         if not present.kept:
             none = self._each([], [])
             missing = present.missing_in_blocks
-            return PartNumbers(missing=missing, tables=(*none, *none), either=none, below=none)
+            twice = (*none, *none)
+            return PartNumbers(
+                missing=missing,
+                tables=twice,
+                cells=twice,
+                either=none,
+                either_cells=none,
+                below=none,
+            )
         by_status, some = present.counts, len(present.kept)
         sums = np.concatenate((by_status[:, 0].sum(axis=1), by_status[:, 1].sum(axis=1))) % PRIME
         wanted = secure.public([k] * len(sums))
@@ -336,9 +434,10 @@ class _Program:
             secrets = map(secure.shared, shares)
             counted = Counted(secure.shared(counts), people, *secrets)
             cells = await cut_tables(secure, counted, k, [k] * len(counts), self._most)
-            return iter(cells)
+            return zip(cells, await self._of_cells(part, counted.counts, cells), strict=True)
 
-        events, others, either = ([None] * some for _ in range(3))
+        nothing = None, None
+        events, others, either = ([nothing] * some for _ in range(3))
         apart, alike = np.flatnonzero(both), np.flatnonzero(1 - both)
         if len(apart):
             stacked = np.concatenate([by_status[apart, t] for t in (0, 1)])
@@ -354,8 +453,10 @@ class _Program:
         kept = present.kept
         return PartNumbers(
             missing=present.missing_in_blocks,
-            tables=(*self._each(kept, events), *self._each(kept, others)),
-            either=self._each(kept, either),
+            tables=self._firsts(kept, events) + self._firsts(kept, others),
+            cells=self._seconds(kept, events) + self._seconds(kept, others),
+            either=self._firsts(kept, either),
+            either_cells=self._seconds(kept, either),
             below=self._each(kept, below),
         )
 
@@ -437,6 +538,128 @@ class _Program:
             bits = await self._secure.open(reached)
             for row, at, bit in zip(open_rows, asked, bits.tolist(), strict=True):
                 within[row] = [at, within[row][1]] if bit else [within[row][0], at - 1]
+
+    # --- means and SDs of cells -------------------------------------------------------------
+
+    async def _of_cells(
+        self, part: JointScale, counts: Any, tables: Sequence[JointCells | None]
+    ) -> list[CellMoments | None]:
+        """The rule of `maths.joint.moments.CellScale`, for the cells of tables a row each."""
+        moments = [None if table is None else _nothing_of(len(table.counts)) for table in tables]
+        scale = cell_scale(part, tables)
+        if len(scale):
+            total, spread = self._sums(counts, scale)
+            tells_mean, tells_sd = await self._cells_that_tell(counts, scale, total, spread)
+            sds = np.full(len(scale), np.nan)
+            sds[tells_sd] = await self._searched(spread[tells_sd], SDSteps(scale.at(tells_sd)))
+            beside = sds[tells_mean]
+            steps = MeanSteps(scale.at(tells_mean), beside)
+            means = await self._searched(total[tells_mean], steps)
+            for at, mean, sd in zip(tells_mean, means.tolist(), beside.tolist(), strict=True):
+                of_table = moments[scale.table[at]]
+                assert of_table is not None
+                of_table[0][scale.cell[at]] = mean
+                of_table[1][scale.cell[at]] = None if np.isnan(sd) else sd
+        return [
+            None if one is None else CellMoments(means=tuple(one[0]), sds=tuple(one[1]))
+            for one in moments
+        ]
+
+    def _points(self, counts: Any, scale: CellScale) -> Any:
+        """The people at the points of these cells, cell after cell."""
+        sizes = scale.last - scale.first + 1
+        rows = np.repeat(scale.table, sizes)
+        spans = zip(scale.first, scale.last, strict=True)
+        return counts[rows, np.concatenate([np.arange(a, b + 1) for a, b in spans])]
+
+    def _by_cell(self, points: Any, scale: CellScale) -> Any:
+        """The sum of each cell, of numbers as `_points` has them."""
+        secure, ends = self._secure, np.cumsum(scale.last - scale.first + 1) - 1
+        below = secure.sums_from_left(points.reshape(1, -1)).reshape(-1)[ends]
+        return below - secure.joined([secure.public([0]), below[: len(ends) - 1]])
+
+    def _sums(self, counts: Any, scale: CellScale) -> tuple[Any, Any]:
+        """Of the weights of each cell's people the sum S, and V = nQ − S²."""
+        secure, points = self._secure, self._points(counts, scale)
+        weights = np.concatenate(scale.weights).astype(object)
+        total = self._by_cell(secure.scaled(points, weights), scale)
+        squares = self._by_cell(secure.scaled(points, weights**2), scale)
+        return total, secure.scaled(squares, scale.n) - total * total
+
+    async def _cells_that_tell(
+        self, counts: Any, scale: CellScale, total: Any, spread: Any
+    ) -> tuple[IntArray, IntArray]:
+        """Which cells tell a mean, and which of them an SD; nothing else is opened."""
+        secure, k, cells = self._secure, self._plan.k, len(scale)
+        points = self._points(counts, scale)
+        size, most = points.shape[0], max(self._most, int(scale.last.max()) + 1)
+        wanted = secure.public([1] * size + [k] * size)
+        bits = secure.at_least(secure.joined([points, points]), wanted, most)
+        there = self._by_cell(bits[:size], scale)
+        rare = self._by_cell(points * (1 - bits[size:]), scale)
+        wanted = secure.public([MEAN_NEEDS] * cells + [SD_NEEDS] * cells + [k] * cells)
+        enough = secure.at_least(secure.joined([there, there, rare]), wanted, most)
+        mean = enough[:cells] * enough[2 * cells :]
+        may = scale.may_tell_sd
+        if not len(may):
+            return np.flatnonzero(await secure.open(mean)), may
+        even = self._even(counts, scale.at(may), total[may], spread[may])
+        sd = mean[may] * enough[cells : 2 * cells][may] * even
+        opened = await secure.open(secure.joined([mean, sd]))
+        return np.flatnonzero(opened[:cells]), may[np.flatnonzero(opened[cells:])]
+
+    def _even(self, counts: Any, scale: CellScale, total: Any, spread: Any) -> Any:
+        """Where no person of a cell carries more than half of its squares."""
+        secure = self._secure
+        below, sizes = secure.sums_from_left(counts), scale.last - scale.first + 1
+        depths = np.array([(int(size) - 1).bit_length() for size in sizes])
+        order, offs = list[int](), []
+        for depth in np.unique(depths).tolist():
+            some, width = np.flatnonzero(depths == depth), 2**depth
+            part = scale.at(some)
+            columns = np.minimum(part.first[:, None] + np.arange(width), part.last[:, None])
+            rising = below[part.table[:, None], columns] - secure.public(
+                np.repeat(part.before[:, None], width, axis=1)
+            )
+            wanted = secure.public([1] * len(some) + part.n.tolist())
+            here = first_reaching(secure, secure.joined([rising, rising]), wanted, self._most)
+            weights = np.array([np.pad(w, (0, width - len(w)), "edge") for w in part.weights])
+            ends = secure.scaled(here, np.concatenate([weights, weights]))
+            far = secure.row_sums(ends, np.ones(width, dtype=np.int64))
+            offs.append(
+                secure.scaled(far, np.tile(part.n, 2)) - secure.joined([total[some], total[some]])
+            )
+            order += [*some.tolist(), *(len(scale) + some).tolist()]
+        back = np.argsort(np.array(order))
+        off = secure.joined(offs)[back]
+        squares = secure.scaled(off * off, np.full(2 * len(scale), 2))
+        limit = secure.scaled(spread, scale.n)
+        most = 2 * int((scale.most.astype(object) ** 2 * scale.n).max())
+        bits = secure.at_least(secure.joined([limit, limit]), squares, most)
+        return bits[: len(scale)] * bits[len(scale) :]
+
+    async def _searched(self, secret: Any, steps: CellSteps) -> FloatArray:
+        """As `_rounded`, for all cells at once."""
+        low, high = np.zeros_like(steps.most), steps.most.copy()
+        most = int(high.max(initial=1))
+        while True:
+            there = np.flatnonzero((low < high) & (steps(low) != steps(high)))
+            if not len(there):
+                return steps(low)
+            asked = next_steps(steps.at(there), low[there], high[there])
+            wanted = self._secure.public(asked)
+            bits = await self._secure.open(self._secure.at_least(secret[there], wanted, most))
+            low[there] = np.where(bits, asked, low[there])
+            high[there] = np.where(bits, high[there], asked - 1)
+
+
+def _nothing_of(cells: int) -> tuple[list[float | None], list[float | None]]:
+    return [None] * cells, [None] * cells
+
+
+def cell_scale(part: JointScale, tables: Sequence[JointCells | None]) -> CellScale:
+    """The cells of tables of this number of which means may be told."""
+    return CellScale.of(tables, part.edges, part.lattice, part_weights(part).values)
 
 
 def part_weights(part: JointScale) -> Weights:

@@ -78,6 +78,10 @@ class Secure:
         """The sum of each row with public weights."""
         return a @ self._field.array(weights.astype(object))
 
+    def scaled(self, a: Any, weights: Any) -> Any:
+        """Each number times a public one."""
+        return a * self._field.array(np.asarray(weights).astype(object))
+
     async def open(self, secret: Any) -> IntArray:
         """The numbers, for every keeper."""
         numbers = np.array([int(x) for x in await self._runtime.output(secret)], dtype=np.int64)

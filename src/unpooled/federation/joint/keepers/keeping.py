@@ -67,8 +67,10 @@ class Place(Interface):
 class Gated(Interface):
     """The center that lets out what was opened."""
 
-    def release_opened(self, question: JointQuestion, answer: Answer, record: Ledger) -> Release:
-        """Let it out, once noted."""
+    def release_opened(
+        self, question: JointQuestion, answer: Answer, record: Ledger, keys: Sequence[bytes]
+    ) -> Release:
+        """Let it out, once noted, with a receipt for each member."""
         ...
 
 
@@ -104,8 +106,8 @@ class Keeping:
             asked = msgspec.json.decode(payload, type=KeepQuestion)
         except msgspec.MsgspecError as error:
             raise MessageError(f"these bytes are no question to keepers: {error}") from error
-        answer = self._answered(asked)
-        release = self._center.release_opened(asked.question, answer, self.record.ledger)
+        answer, keys = self._answered(asked)
+        release = self._center.release_opened(asked.question, answer, self.record.ledger, keys)
         self._last = digest, release
         return release
 
@@ -119,7 +121,8 @@ class Keeping:
         """Let go of the ledger."""
         self.record.close()
 
-    def _answered(self, asked: KeepQuestion) -> Answer:
+    def _answered(self, asked: KeepQuestion) -> tuple[Answer, Sequence[bytes]]:
+        """What is opened, and the keys of receipts for it."""
         question = asked.question
         publics = {place.name: place.public for place in self._places}
         if {keeper.name: keeper.public for keeper in question.keepers} != publics:
@@ -130,12 +133,14 @@ class Keeping:
             self.record.earlier(question)
         except JointError:
             return _none(question, Reason.OTHER_JOINT)
-        vectors = []
+        vectors, keys = [], []
         for member, shares in zip(question.members, asked.shares, strict=True):
             try:
-                vectors.append(
-                    opened_shares(self._key, self._name, question, member, shares, self._place)
+                key, vector = opened_shares(
+                    self._key, self._name, question, member, shares, self._place
                 )
+                keys.append(key)
+                vectors.append(vector)
             except JointError:
                 return _none(question, Reason.WRONG_SHARES, member)
         output = self._compute(asked, to_bytes(added(vectors)))
@@ -145,7 +150,7 @@ class Keeping:
             if output.begun:
                 reason = Reason.INTERRUPTED
             return _none(question, reason, name)
-        return joint_answer(question.protocol, question.plan, output.numbers)
+        return joint_answer(question.protocol, question.plan, output.numbers), keys
 
     def _compute(self, asked: KeepQuestion, shares: bytes) -> KeeperOutput:
         """The computation in a process of its own."""
@@ -212,9 +217,9 @@ def _feed(box: Mailbox, target: IO[bytes]) -> None:
 
 def _none(
     question: JointQuestion, reason: Reason, name: str | None = None, limit: int | None = None
-) -> Answer:
+) -> tuple[Answer, Sequence[bytes]]:
     refusal = Refusal(reason=reason, name=name, limit=limit)
-    return Answer(k=question.plan.k, aggregate=None, refusals=(refusal,))
+    return Answer(k=question.plan.k, aggregate=None, refusals=(refusal,)), ()
 
 
 def keep_question(question: JointQuestion, run: bytes, shares: Sequence[object]) -> bytes:

@@ -35,6 +35,8 @@
       if (open.includes(summary.textContent)) summary.parentElement.open = true;
     if (mark) document.getElementById(mark)?.focus();
     prepare(fresh);
+    for (const input of document.querySelectorAll("input[data-filter]"))
+      if (input.value && fresh.querySelector(input.dataset.filter)) input.dispatchEvent(new Event("input"));
     return true;
   };
 
@@ -102,9 +104,9 @@
   };
 
   const filter = (input) => {
-    const rows = document.querySelectorAll(`${input.dataset.filter} [data-words]`);
-    const count = document.querySelector(`${input.dataset.filter}-count`);
-    const change = () => {
+    const change = () => { // looks for rows each time: a part that was fetched has others
+      const rows = document.querySelectorAll(`${input.dataset.filter} [data-words]`);
+      const count = document.querySelector(`${input.dataset.filter}-count`);
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
       for (const row of rows) {

@@ -146,7 +146,7 @@ class Study:
         one = self.states[center]
         if one.state != "waits":
             one.to("asking")
-        replies = self.federation.ask_protocol(self.protocol, [center])
+        replies = self.federation.ask_protocol(self.protocol, [center], wait=False)
         self._note(one, replies)
 
     def _note(self, one: CenterState, replies: ProtocolReplies) -> None:
@@ -163,8 +163,10 @@ class Study:
         elif refusal is not None:
             self.refusals[one.center] = refusal
             missing = refusal.reason in MISSING
-            state = "waits" if refusal.reason in _WAITS else "down" if missing else "refused"
-            one.to(state, f"{refusal.rule} ({refusal.reason.value})")
+            if refusal.reason in _WAITS:
+                one.to("waits")
+            else:
+                one.to("down" if missing else "refused", f"{refusal.rule} ({refusal.reason})")
         else:
             one.to("refused", payload_sentence(self.received[one.center].payload))
 

@@ -5,11 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unpooled.errors import InputError
-from unpooled_study import figures, tables
+from unpooled_study.paper import figures, tables
+from unpooled_study.paper.tables import Results, StudyTable, make_table
 from unpooled_study.progress import progress
-from unpooled_study.runs import run
-from unpooled_study.settings import ALLOCATIONS, NULL_TIMES, PLAIN_NULL, AnySetting, paper_test
-from unpooled_study.tables import Results, StudyTable, make_table
+from unpooled_study.simulations.runs import run
+from unpooled_study.simulations.settings import (
+    ALLOCATIONS,
+    NULL_TIMES,
+    PLAIN_NULL,
+    AnySetting,
+    paper_test,
+)
 
 PARTS = (*tables.TITLES, *figures.FIGURES)
 KEPT = "simulations"
@@ -105,6 +111,6 @@ def _write_page(
     out: Path,
 ) -> Path:
     from unpooled.results.report.page import write
-    from unpooled_study.page import study_page
+    from unpooled_study.paper.page import study_page
 
     return write(out / "study.html", study_page(study.sims, study.seed, results, made, drawn))

@@ -9,9 +9,9 @@ from importlib.resources import files
 import numpy as np
 
 from unpooled.maths.arrays import FloatArray
-from unpooled_study import monte_carlo
-from unpooled_study.monte_carlo import Estimate, Published, z_score
-from unpooled_study.settings import (
+from unpooled_study.simulations import monte_carlo
+from unpooled_study.simulations.monte_carlo import Estimate, Published, z_score
+from unpooled_study.simulations.settings import (
     ALLOCATIONS,
     PLAIN_NULL,
     POWER_EFFECTS,

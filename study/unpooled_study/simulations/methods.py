@@ -33,8 +33,8 @@ from unpooled.maths.tables.binning import Rule, Weight, cut, place_boundaries
 from unpooled.maths.tables.chain import Chain, join
 from unpooled.maths.tables.table import Table
 from unpooled.maths.tables.test_counts import Alike, alike
-from unpooled_study.families import Random
-from unpooled_study.settings import Center
+from unpooled_study.simulations.families import Random
+from unpooled_study.simulations.settings import Center
 
 OPEN = (-np.inf, np.inf)
 NAMES = ("x", "y")

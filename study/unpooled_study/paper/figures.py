@@ -7,7 +7,8 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.results.charts.charts import COLOURS, HEIGHT, WIDTH
-from unpooled_study.settings import (
+from unpooled_study.paper.tables import PAPER_NAMES, Results, errors, p_values
+from unpooled_study.simulations.settings import (
     ALLOCATIONS,
     METHOD_EFFECTS,
     NULL_EFFECTS,
@@ -20,7 +21,6 @@ from unpooled_study.settings import (
     paper_quantiles,
     paper_test,
 )
-from unpooled_study.tables import PAPER_NAMES, Results, errors, p_values
 
 if TYPE_CHECKING:
     import altair

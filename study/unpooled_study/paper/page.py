@@ -6,12 +6,11 @@ import numpy as np
 
 from unpooled.results.report.page import Figure, Section, page
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
-from unpooled_study import quantile_claims, testing_claims  # noqa: F401  # make claims known
-from unpooled_study.claims import CLAIMS
-from unpooled_study.figures import FIGURES, make_figure
-from unpooled_study.monte_carlo import PUBLISHED_SIMS
-from unpooled_study.settings import NULL_TIMES, QuantileSetting
-from unpooled_study.tables import PAPER_NAMES, Results, StudyTable
+from unpooled_study.paper.claims import CLAIMS
+from unpooled_study.paper.figures import FIGURES, make_figure
+from unpooled_study.paper.tables import PAPER_NAMES, Results, StudyTable
+from unpooled_study.simulations.monte_carlo import PUBLISHED_SIMS
+from unpooled_study.simulations.settings import NULL_TIMES, QuantileSetting
 
 FAR = 2.5
 NOTES = {

@@ -10,8 +10,8 @@ from scipy import special, stats
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.lattice.lattice import Lattice, public_lattice
-from unpooled_study.families import Random
-from unpooled_study.settings import PROBABILITIES
+from unpooled_study.simulations.families import Random
+from unpooled_study.simulations.settings import PROBABILITIES
 
 P = np.array(PROBABILITIES)
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.ranks.mann_whitney import Alternative
-from unpooled_study.families import AnyFamily, Gamma, Normal, Random, label
-from unpooled_study.outcome_settings import ProportionSetting, SurvivalSetting
-from unpooled_study.parallel_settings import ParallelQuantiles, ParallelTests
+from unpooled_study.parallel.settings import ParallelQuantiles, ParallelTests
+from unpooled_study.simulations.families import AnyFamily, Gamma, Normal, Random, label
+from unpooled_study.simulations.outcomes import ProportionSetting, SurvivalSetting
 
 ALLOCATIONS = {
     3: (698, 476, 326),

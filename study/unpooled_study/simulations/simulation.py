@@ -8,8 +8,9 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray
 from unpooled.maths.ranks.mann_whitney import Alternative
-from unpooled_study.families import Random
-from unpooled_study.methods import (
+from unpooled_study.parallel.settings import ParallelQuantiles, ParallelTests
+from unpooled_study.simulations.families import Random
+from unpooled_study.simulations.methods import (
     QUANTILE_METHODS,
     TEST_METHODS,
     Estimator,
@@ -18,9 +19,8 @@ from unpooled_study.methods import (
     Test,
     take_statistics,
 )
-from unpooled_study.outcome_settings import ProportionSetting, SurvivalSetting
-from unpooled_study.parallel_settings import ParallelQuantiles, ParallelTests
-from unpooled_study.settings import Outcomes, QuantileSetting, Simulated, TestSetting
+from unpooled_study.simulations.outcomes import ProportionSetting, SurvivalSetting
+from unpooled_study.simulations.settings import Outcomes, QuantileSetting, Simulated, TestSetting
 
 _BATCH = 100  # federations whose ranks are taken at once
 
@@ -58,7 +58,7 @@ def simulate(setting: Simulated, seed: int, start: int, stop: int) -> FloatArray
 
 
 def _simulate_outcomes(setting: Outcomes, seed: int, start: int, stop: int) -> FloatArray:
-    from unpooled_study.outcome_simulation import simulate_proportion, simulate_survival
+    from unpooled_study.simulations.outcomes import simulate_proportion, simulate_survival
 
     randoms = generators(setting.name, seed, start, stop)
     if isinstance(setting, SurvivalSetting):
@@ -69,7 +69,7 @@ def _simulate_outcomes(setting: Outcomes, seed: int, start: int, stop: int) -> F
 def _simulate_parallel(
     setting: ParallelQuantiles | ParallelTests, seed: int, start: int, stop: int
 ) -> FloatArray:
-    from unpooled_study.parallel_simulation import simulate_quantiles, simulate_test
+    from unpooled_study.parallel.simulation import simulate_quantiles, simulate_test
 
     randoms = generators(setting.name, seed, start, stop)
     if isinstance(setting, ParallelTests):

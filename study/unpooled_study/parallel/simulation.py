@@ -14,10 +14,10 @@ from unpooled.maths.lattice.cutting import lattice_table
 from unpooled.maths.lattice.lattice import public_lattice
 from unpooled.maths.ranks.cross_center import cross_center, hodges_lehmann
 from unpooled.maths.ranks.mann_whitney import rank_statistics, sum_test
-from unpooled_study.families import Random
-from unpooled_study.parallel_populations import P, draw_centers, lattice_of
-from unpooled_study.parallel_settings import ParallelQuantiles, ParallelTests
-from unpooled_study.settings import ALLOCATIONS
+from unpooled_study.parallel.populations import P, draw_centers, lattice_of
+from unpooled_study.parallel.settings import ParallelQuantiles, ParallelTests
+from unpooled_study.simulations.families import Random
+from unpooled_study.simulations.settings import ALLOCATIONS
 
 DRAWS: dict[str, Callable[[Random, int], FloatArray]] = {
     "normal": lambda random, n: random.normal(size=n),

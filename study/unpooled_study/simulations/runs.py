@@ -23,20 +23,19 @@ import numpy as np
 
 from unpooled.maths.arrays import FloatArray
 from unpooled_study.progress import Advance, progress
-from unpooled_study.settings import Simulated
-from unpooled_study.simulation import simulate
+from unpooled_study.simulations.settings import Simulated
+from unpooled_study.simulations.simulation import simulate
 
 Setting = TypeVar("Setting", bound=Simulated)
 PIECE = 100
 _STUDY_CODE = (
-    "families.py",
-    "methods.py",
-    "outcome_settings.py",
-    "outcome_simulation.py",
-    "parallel_populations.py",
-    "parallel_simulation.py",
-    "settings.py",
-    "simulation.py",
+    "simulations/families.py",
+    "simulations/methods.py",
+    "simulations/outcomes.py",
+    "simulations/settings.py",
+    "simulations/simulation.py",
+    "parallel/populations.py",
+    "parallel/simulation.py",
 )
 
 

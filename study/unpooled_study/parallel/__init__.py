@@ -1,0 +1,1 @@
+"""The study of the parallel method against the full data."""

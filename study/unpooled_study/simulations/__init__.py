@@ -1,0 +1,1 @@
+"""What is simulated and how: families, settings, methods, and runs that are kept."""
