@@ -270,7 +270,7 @@ def test_the_steward_reads_what_an_answer_shuts_out(haifa: Haifa) -> None:
     held = put(haifa.folder, SizesQuestion(variable="crp", where="crp < 9"), answer)
     page = haifa.look(haifa.enter(), held)
     warning = page.locator("#leaving .note").inner_text()
-    assert "can tell nothing more by everybody as a whole, arm" in warning
+    assert "can answer nothing more by everybody as a whole, arm" in warning
 
 
 # --- a protocol -----------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def test_a_part_that_is_refused_and_what_a_protocol_shuts_out_are_said(haifa: Ha
     for words in (
         "under 12 or 12 and over",
         "number here is 23: control · under 12",
-        "can tell nothing more by everybody as a whole, sex",
+        "can answer nothing more by everybody as a whole, sex",
         "fewer than 20 people",
     ):
         assert words in text, words
@@ -658,7 +658,7 @@ def test_the_check_and_the_policy_are_in_words(haifa: Haifa) -> None:
     assert "140 rows, 5 columns" in page.locator("main").inner_text()
     assert "Everything is in order" in page.locator("main").inner_text()
     page.get_by_role("link", name="Policy").click()
-    row = page.locator("tr", has_text="Every number describes at least so many people")
+    row = page.locator("tr", has_text="Every number describes at least this many people")
     assert row.locator("td").first.inner_text() == "10"
     assert "mg/L" in page.locator("main").inner_text()
 

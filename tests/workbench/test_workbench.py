@@ -254,7 +254,7 @@ def test_the_catalogue_says_who_lacks_what(hospitals: dict[str, Path], tmp_path:
         part.enter(running.link("own"))
         page = " ".join(unescape(part.get("/").text).split())
         assert "5 of 6 <br>not at <bdi>Odd</bdi>: has no such variable, or does not allow" in page
-        assert "<bdi>Odd</bdi>: has text, others float" in page
+        assert "<bdi>Odd</bdi>: has text, others numbers" in page
         assert 'data-words="weight' in page
         result = part.get("/?search=weig").text
         assert 'data-words="weight' in result
