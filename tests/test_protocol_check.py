@@ -71,7 +71,7 @@ def test_what_is_merged_is_said_of_each_center_and_grouping(checked: ProtocolChe
         assert len(one.blocks) >= 4
     text = str(checked)
     assert "pain in " in text
-    assert "pain is told together in" in " ".join(text.split())
+    assert "pain is merged in" in " ".join(text.split())
 
 
 def test_a_variable_that_a_center_lacks_is_lost_there_alone() -> None:
@@ -87,7 +87,7 @@ def test_a_grouping_that_no_center_has_is_the_one_to_drop() -> None:
     plan = Protocol(title="x", groups=(ARM, Grouping(name="region")), variables=SMALL.variables)
     with federation() as fed:
         (advice,) = fed.check(plan).advice
-    assert advice == "No center can tell anything. Drop the grouping 'region'."
+    assert advice == "No center can answer anything. Drop the grouping 'region'."
 
 
 def test_a_check_counts_in_the_budget_of_refusals() -> None:

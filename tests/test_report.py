@@ -286,7 +286,8 @@ def test_a_forest_plot_prints_numbers_sides_and_who_refused(tmp_path: Path) -> N
     effect = result.effect
     assert effect is not None
     printed = f"{effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f})"
-    for text in (printed, "1,368", "higher in patient →", "Porto", "too-small"):
+    why = next(refusal.rule for refusal in result.refusals if refusal.center == "Porto")
+    for text in (printed, "1,368", "higher in patient →", "Porto", why):
         assert f">{text}<" in drawn, text
 
 

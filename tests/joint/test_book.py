@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -11,6 +12,7 @@ from unpooled import Federation
 from unpooled.analyses.protocols.book import Book
 from unpooled.apps.cli import app
 from unpooled.center.policy import Policy
+from unpooled.center.questions import Grouping, ProtocolVariable
 
 FREE = Policy(k=10, ad_hoc="free")
 PLAN = msgspec.structs.replace(PROTOCOL, k=10)
@@ -63,6 +65,49 @@ def test_heterogeneity_speaks_of_centers_that_are_told_alone(book: Book, alone: 
     assert len(together.centers) == 4
     ratios = (some.survival("months", event="died", by="arm") for some in (book, alone))
     assert [r.ratios[0].heterogeneity.df for r in ratios] == [2, 2]
+
+
+def test_odds_ratios_differ_between_centers_that_are_told_alone(tmp_path: Path) -> None:
+    two = ProtocolVariable(kind="category", levels=("I", "II or III"))
+    plan = msgspec.structs.replace(PLAN, variables={"stage": two}, survival=())
+    frames = {
+        name: frame.with_columns(
+            stage=pl.col("stage").replace({"II": "II or III", "III": "II or III"})
+        )
+        for name, frame in hospitals(1, 3, 20).items()
+    }
+    with Federation.local(frames, policy=FREE, seed=1, joint=True) as fed:
+        together = fed.run(plan).crosstab("stage", by="arm").two_by_two
+    large = {name: frame for name, frame in frames.items() if name.startswith("large")}
+    with Federation.local(large, policy=FREE, seed=1) as fed:
+        alone = fed.run(plan).crosstab("stage", by="arm").two_by_two
+    assert together is not None
+    assert alone is not None
+    assert together.spread == alone.spread
+    assert together.breslow_day == alone.breslow_day
+    assert together.odds_ratio != alone.odds_ratio  # which the joint center's people are part of
+
+
+def test_a_check_foresees_what_must_be_declared_for_a_joint_center() -> None:
+    crp = PLAN.variables["crp"]
+    plan = msgspec.structs.replace(
+        PLAN,
+        groups=(Grouping(name="arm"),),
+        variables={
+            "crp": msgspec.structs.replace(crp, upper=None),
+            "stage": ProtocolVariable(kind="category"),
+        },
+    )
+    with Federation.local(hospitals(1, 0, 8), policy=FREE, seed=1, joint=True) as fed:
+        check, book = str(fed.check(plan)), fed.run(plan)
+    assert "the levels of arm (levels), which no center tells" in check
+    assert "between which limits crp lies (upper), which no center tells" in check
+    assert "the levels of stage (levels), which no center tells" in check
+    assert "declared in the protocol" in str(book.no_joint)
+    with Federation.local(hospitals(1, 1, 8), policy=FREE, seed=1, joint=True) as fed:
+        check, book = str(fed.check(plan)), fed.run(plan)
+    assert "which no center tells" not in check
+    assert book.no_joint is None
 
 
 def test_the_command_line_has_a_joint_center_too(tmp_path: Path) -> None:

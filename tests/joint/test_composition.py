@@ -14,11 +14,18 @@ from unpooled import Federation
 from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.gate import Gate
 from unpooled.center.policy import Policy
-from unpooled.center.questions import ProtocolAnswer, Sizes, SizesQuestion
+from unpooled.center.questions import (
+    Protocol,
+    ProtocolAnswer,
+    ProtocolVariable,
+    Sizes,
+    SizesQuestion,
+)
 from unpooled.center.questions.joint import JointPlan, JointQuestion, JointShares
-from unpooled.errors import JointError, RefusedError
+from unpooled.errors import GateError, JointError, RefusedError
+from unpooled.federation.joint.answer import joint_answer
 from unpooled.federation.joint.computation.program import _Program
-from unpooled.federation.joint.computation.secure import Opened
+from unpooled.federation.joint.computation.secure import Opened, Secure
 from unpooled.federation.joint.record import JointRecord
 
 K = 10
@@ -134,3 +141,37 @@ def test_a_bit_for_each_level_would_find_the_small_ones(monkeypatch: pytest.Monk
         seen.append(Opened())
         numbers_alone(other, seen[-1])
     assert seen[0].numbers != seen[1].numbers
+
+
+def test_without_the_comparison_small_counts_are_opened_and_the_limits_stop_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = JointPlan(k=K, groupings=(), parts=(SITE,))
+    counts = np.array([[[[14, 3, 0]]], [[[0, 2, 1]]], [[[9, 0, 0]]]])
+    none = np.zeros_like(counts[0])
+    sizes = counts.sum(axis=(2, 3))
+    part = People(plan, sizes, [counts], [np.zeros_like(counts)], [none], [none])
+    protocol = Protocol(
+        title="sites", variables={"site": ProtocolVariable(kind="category", levels=SITE.levels)}
+    )
+
+    def smallest() -> int:
+        numbers = numbers_alone(part)
+        assert numbers is not None
+        (levels,) = numbers.parts[0].levels
+        assert levels is not None
+        joint_answer(protocol, plan, numbers)
+        return min(levels.counts)
+
+    assert smallest() >= K
+
+    def taken_out(secure: Secure, a: Any, b: Any, most: int = 0) -> Any:
+        return secure.public(np.ones(a.shape, dtype=np.int64))
+
+    monkeypatch.setattr(Secure, "at_least", taken_out)
+    numbers = numbers_alone(part)
+    assert numbers is not None
+    assert numbers.parts[0].levels[0] is not None
+    assert numbers.parts[0].levels[0].counts == (23, 5, 1)  # the attack: 5 and 1 people
+    with pytest.raises(GateError, match="at least"):
+        smallest()

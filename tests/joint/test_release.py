@@ -13,6 +13,9 @@ from tests.joint.hospitals import PROTOCOL, hospital, hospitals
 from unpooled import Federation
 from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.apps.cli import app
+from unpooled.center import Center
+from unpooled.center.approval.steward import Steward, decide, pending
+from unpooled.center.data.sources import open_source
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     Answer,
@@ -30,10 +33,11 @@ from unpooled.center.questions import (
 )
 from unpooled.center.questions.category import Categories
 from unpooled.center.questions.joint import JointNote, JointQuestion, JointShares
+from unpooled.center.records.keys import CenterKey
 from unpooled.center.records.ledger import read, verify
 from unpooled.center.records.sealing import SealKey, seal
 from unpooled.center.records.signatures import without_receipts
-from unpooled.errors import JointError, RefusedError
+from unpooled.errors import HeldError, JointError, RefusedError
 
 FREE = Policy(k=5, ad_hoc="free")
 
@@ -116,6 +120,41 @@ def test_what_leaves_a_member_is_sealed_and_as_long_whoever_is_there() -> None:
         (payload,) = [r.payload for r in releases if r.center == "small 0"]
         lengths.add(len(payload))
     assert len(lengths) == 1
+
+
+def test_a_steward_reads_the_share_of_their_center_and_decides(tmp_path: Path) -> None:
+    frames = hospitals(4, 0, 4)
+    with Federation.local(frames, policy=FREE, ledger=tmp_path, seed=1, joint=True) as fed:
+        ask(fed)
+        question = next(
+            r.question for r in fed.releases.received if isinstance(r.question, JointQuestion)
+        )
+    frame = frames["small 1"]
+    steward = Steward(tmp_path / "pending")
+    publics = {keeper.name: keeper.public for keeper in question.keepers}
+    center = Center(
+        "small 1",
+        open_source(frame),
+        FREE,
+        CenterKey.from_seed(1, "small 1"),
+        steward=steward,
+        keepers=publics,
+    )
+    with pytest.raises(HeldError):
+        center.answer(encode(question))
+    (held,) = pending(tmp_path / "pending")
+    assert held.share[0] == f"everybody: {len(frame)}"
+    lacking = frame["crp"].is_nan().sum()
+    points = question.plan.parts[0].width
+    crp = f"crp, at {points} points: {len(frame) - lacking}; without a value: {lacking}"
+    assert crp in held.share
+    blocks = [line for line in held.share if line.startswith("arm ")]
+    assert sum(int(line.rsplit(": ", 1)[1]) for line in blocks) == len(frame)
+    decide(tmp_path / "pending", held, "approved")
+    shares = decode_answer(center.answer(encode(question)).payload).aggregate
+    assert isinstance(shares, JointShares)
+    assert all(line.encode() not in encode(shares) for line in held.share)
+    center.close()
 
 
 def test_the_same_again_is_the_same_also_after_a_restart(tmp_path: Path) -> None:

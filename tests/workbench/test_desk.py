@@ -270,7 +270,7 @@ def test_the_steward_reads_what_an_answer_shuts_out(haifa: Haifa) -> None:
     held = put(haifa.folder, SizesQuestion(variable="crp", where="crp < 9"), answer)
     page = haifa.look(haifa.enter(), held)
     warning = page.locator("#leaving .note").inner_text()
-    assert "can tell nothing more by everybody as a whole, arm" in warning
+    assert "can answer nothing more by everybody as a whole, arm" in warning
 
 
 # --- a protocol -----------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def test_a_part_that_is_refused_and_what_a_protocol_shuts_out_are_said(haifa: Ha
     for words in (
         "under 12 or 12 and over",
         "number here is 23: control · under 12",
-        "can tell nothing more by everybody as a whole, sex",
+        "can answer nothing more by everybody as a whole, sex",
         "fewer than 20 people",
     ):
         assert words in text, words
@@ -658,7 +658,7 @@ def test_the_check_and_the_policy_are_in_words(haifa: Haifa) -> None:
     assert "140 rows, 5 columns" in page.locator("main").inner_text()
     assert "Everything is in order" in page.locator("main").inner_text()
     page.get_by_role("link", name="Policy").click()
-    row = page.locator("tr", has_text="Every number describes at least so many people")
+    row = page.locator("tr", has_text="Every number describes at least this many people")
     assert row.locator("td").first.inner_text() == "10"
     assert "mg/L" in page.locator("main").inner_text()
 
@@ -689,7 +689,16 @@ def test_every_word_of_the_desk_stands_in_one_file() -> None:
         answer = re.sub(r"<[^>]*>", "", page, flags=re.S)
         assert not re.search(r"[A-Za-z]", answer), (path.name, re.findall(r".*[A-Za-z].*", answer))
         assert not re.search(r'(aria-label|title|alt|placeholder)="[^"]', page), path.name
-    chosen = ["column.", "question.", "policy.", "status.", "tab.", "number.", "protocol.kind-"]
+    chosen = [
+        "page.",
+        "column.",
+        "question.",
+        "policy.",
+        "status.",
+        "tab.",
+        "number.",
+        "protocol.kind-",
+    ]
     chosen += ["decided.approved", "decided.refused", "decided.withdrawn", "language."]
     chosen += ["ledger.release", "ledger.refusal", "check.ok", "check.note", "check.bad"]
     for key in texts:

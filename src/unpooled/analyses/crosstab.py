@@ -46,6 +46,7 @@ from unpooled.maths.categories.mantel_haenszel import (
 )
 from unpooled.maths.ranks.mann_whitney import TestResult
 from unpooled.results.crosstab import SMALL_EXPECTED, CenterCounts, CrosstabResult, TwoByTwo
+from unpooled.results.provenance.record import joint_members
 from unpooled.results.provenance.refusals import center_refusals
 
 
@@ -260,14 +261,15 @@ def _two_by_two(tables: LevelTables, coarse: CoarseTable, units: FloatArray) -> 
     if len(tables.groups) != 2 or len(tables.levels) != 2 or not coarse.plain:
         return None
     turned = units[:, ::-1, ::-1]
+    alone = turned[[not joint_members(unit.center) for unit in tables.units]]
     return TwoByTwo(
         tables.levels[1],
         (tables.groups[0], tables.groups[1]),
         odds_ratio(turned),
         risk_ratio(turned),
         risk_difference(turned),
-        breslow_day(turned),
-        odds_ratio_heterogeneity(turned),
+        breslow_day(alone),
+        odds_ratio_heterogeneity(alone),
     )
 
 

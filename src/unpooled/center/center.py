@@ -146,6 +146,10 @@ class Center:
         with self._turn:
             return self._gate.release_opened(question, answer, record, keys)
 
+    def release_held(self, question: JointQuestion) -> Release:
+        """Word of a keeper that members' shares came."""
+        return self._gate.release_held(question)
+
     def _noted(self, payload: bytes) -> Release:
         """Write down what a joint center said that the center's people count in."""
         try:

@@ -55,7 +55,7 @@ from unpooled.center.questions import (
     encode,
     expand,
 )
-from unpooled.center.questions.joint import LEAST_MEMBERS, JointNote, is_same_joint
+from unpooled.center.questions.joint import LEAST_MEMBERS, JointNote, is_same_joint, share_words
 from unpooled.center.questions.message import asked_about
 from unpooled.center.questions.protocol import Kind as VariableKind
 from unpooled.center.questions.protocol import PartQuestion
@@ -272,9 +272,16 @@ class Gate:
                 )
             before = part.draft
 
-    def _approved(self, question: Asking, payload: bytes, ticket: str | None) -> bool:
-        """Whether it may leave; raises `HeldError` while the steward has not decided."""
-        return self.steward is None or self.steward.approves(_bytes(question), payload, ticket)
+    def _approved(
+        self, question: Asking, payload: bytes, ticket: str | None, words: Sequence[str] = ()
+    ) -> bool:
+        """Whether it may leave; raises `HeldError` while the steward has not decided.
+
+        `words` say at the center what the payload alone does not show.
+        """
+        return self.steward is None or self.steward.approves(
+            _bytes(question), payload, ticket, words
+        )
 
     def _settle(self, question: Asking, payload: bytes) -> None:
         if self.steward is not None:
@@ -310,7 +317,7 @@ class Gate:
         if len(question.keepers) != KEEPERS or dict(self.keepers) != named:
             raise RefusedQuestion(Reason.OTHER_KEEPERS)
         if self.spoke_alone():
-            raise RefusedQuestion(Reason.TOLD_ALONE)
+            raise RefusedQuestion(Reason.ANSWERED_ALONE)
         if not all(is_same_joint(question, earlier) for earlier in self.shared):
             raise RefusedQuestion(Reason.OTHER_JOINT)
         if not policy.is_joint(small=small):  # the one that looks at people: after all others
@@ -351,7 +358,7 @@ class Gate:
             k=self.policy.k, aggregate=sealed_shares(question, self.center, numbers, secret)
         )
         payload = encode(answer)
-        if self._approved(question, payload, ticket):
+        if self._approved(question, payload, ticket, list(share_words(plan, numbers))):
             released = self._recorded(question, answer, payload, None, ticket, None)
             self.shared.append(question)
         else:
@@ -383,6 +390,10 @@ class Gate:
         if not before:
             record.append("refusal" if answer.aggregate is None else "release", raw, payload)
         return Release(self.center, payload, _SEAL)
+
+    def release_held(self, question: JointQuestion) -> Release:
+        """Say that a keeper holds the members' shares, and nothing else."""
+        return Release(self.center, encode(Answer(k=question.plan.k, aggregate=None)), _SEAL)
 
     def note_opened(self, note: JointNote, record: Callable[[], Ledger], secret: bytes) -> Release:
         """Write down what a joint center with this one's people said, in its own ledger of these.

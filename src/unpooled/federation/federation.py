@@ -650,7 +650,8 @@ class Federation:
         It says which blocks can be told, what is merged and why, and which variables are lost.
         """
         joint = self._keepers is not None
-        return check_protocol(self._coordinator.converse(), read_protocol(protocol), joint=joint)
+        conversation, plan = self._coordinator.converse(), read_protocol(protocol)
+        return check_protocol(conversation, plan, self._variables, joint=joint)
 
     def run(self, protocol: ProtocolLike, *, into: Book | None = None) -> Book:
         """Ask a study's protocol, in one round; the book answers every analysis of it.

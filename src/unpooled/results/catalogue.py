@@ -9,6 +9,18 @@ from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.parts import Grid, parts_html, parts_text
 
 LACKS = "has no such variable, or does not allow it"
+_WORDS = {"integer": "whole numbers", "float": "numbers", "boolean": "yes and no"}
+
+
+def kind_word(kind: str) -> str:
+    """What a column holds, in words.
+
+    Examples
+    --------
+    >>> kind_word("float"), kind_word("text")
+    ('numbers', 'text')
+    """
+    return _WORDS.get(kind, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +44,7 @@ class CatalogueRow:
     def problems(self) -> dict[str, str]:
         """Center → why it cannot be asked there like elsewhere."""
         differ = {
-            center: f"has {kind}, others {self.kind}"
+            center: f"has {kind_word(kind)}, others {kind_word(self.kind)}"
             for center, kind in self.kinds.items()
             if kind != self.kind
         }

@@ -1,13 +1,16 @@
 """What the centers would tell for a protocol: a dry run."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from unpooled.center.data.variables import Codebook, Variable
 from unpooled.center.questions import (
     MISSING_LEVEL,
     OTHER,
+    CategoryQuestion,
     CheckedPart,
+    CohortQuestion,
     LatticeQuestion,
     Protocol,
     ProtocolCheck,
@@ -21,7 +24,8 @@ from unpooled.results.data_frame import data_frame
 from unpooled.results.provenance.refusals import CenterRefusal
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences, parts_html, parts_text
 
-WHY = "fewer than {least} people, or too few beside what was told before"
+_ENDS = "lower", "upper"
+WHY = "fewer than {least} people, or too few together with an earlier answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class ProtocolCheckResult:
     protocol: Protocol
     checks: Mapping[str, ProtocolCheck]
     refusals: tuple[CenterRefusal, ...] = ()  # of whole centers
+    variables: Codebook = field(default_factory=dict)  # what is public of them
 
     @property
     def groupings(self) -> tuple[CheckedGroupings, ...]:
@@ -107,7 +112,7 @@ class ProtocolCheckResult:
         if self.checks and len(silent) == len(self.checks):
             lacking = self._lacking()
             which = f"Drop {lacking}" if lacking else "Ask larger centers, or a joint center"
-            yield f"No center can tell anything. {which}."
+            yield f"No center can answer anything. {which}."
         yield from self._spelled_twice()
         for names in dict.fromkeys(one.groupings for one in self.groupings if one.blocks):
             same = [one for one in self.groupings if one.groupings == names and one.blocks]
@@ -116,9 +121,9 @@ class ProtocolCheckResult:
             for name, count in merged.items():
                 if count:
                     yield (
-                        f"{name} is told together in {count} of {blocks} blocks of "
-                        f"{' x '.join(names)}. Ahead of others it is kept apart and they are "
-                        "merged in its place; without it, they are parted further."
+                        f"{name} is merged in {count} of {blocks} blocks of "
+                        f"{' x '.join(names)}. Named earlier, it stays apart and the "
+                        "others are merged instead; without it, they are split further."
                     )
             whole = [name for name, count in merged.items() if not count and len(names) > 1]
             if whole and any(merged.values()):
@@ -130,10 +135,34 @@ class ProtocolCheckResult:
     def _undeclared(self) -> Iterator[str]:
         for outcome in self.protocol.survival:
             if outcome.event_is is None:
-                yield (
-                    "There is no joint center until the protocol says which value of "
-                    f"{outcome.event} means the event (event_is)."
+                yield _no_joint(f"which value of {outcome.event} means the event (event_is)")
+        for grouping in next(self.protocol.families()):
+            if not grouping.names and not self._tells(SizesQuestion, None):
+                yield _no_joint(f"the levels of {grouping.name} (levels), which no center tells")
+        for name, variable in self.protocol.variables.items():
+            if self._tells(CategoryQuestion, name) or variable.levels:
+                continue
+            if variable.kind == "category":
+                yield _no_joint(f"the levels of {name} (levels), which no center tells")
+                continue
+            public = self.variables.get(name, Variable())
+            limits = variable.lower, variable.upper, public.lower, public.upper
+            known = {end for end, limit in zip(_ENDS * 2, limits, strict=True) if limit is not None}
+            lacking = [end for end in _ENDS if end not in known]
+            if lacking and not self._tells(LatticeQuestion, name):
+                yield _no_joint(
+                    f"between which limits {name} lies ({' and '.join(lacking)}), which no center "
+                    "tells"
                 )
+
+    def _tells(self, kind: type[CohortQuestion], variable: str | None) -> bool:
+        """Whether some center would tell of a variable in this form; None: of any."""
+        return any(
+            bool(part.blocks)
+            for check in self.checks.values()
+            for part in check.parts
+            if isinstance(part.question, kind) and variable in (None, part.question.variable)
+        )
 
     def _spelled_twice(self) -> Iterator[str]:
         """Levels that differ in case or spaces only."""
@@ -182,9 +211,9 @@ class ProtocolCheckResult:
         ]
         centers = [(r.center, r.rule) for r in self.refusals]
         return [
-            Grid(["center", "groupings", "blocks", "told together"], rows),
+            Grid(["center", "groupings", "blocks", "merged"], rows),
             Sentences(self.advice),
-            Remarks("Told together", merges),
+            Remarks("Merged", merges),
             Remarks("Lost", [*lost, *centers]),
         ]
 
@@ -221,6 +250,10 @@ class ProtocolCheckResult:
 
     def _repr_html_(self) -> str:
         return parts_html(self.parts())
+
+
+def _no_joint(what: str) -> str:
+    return f"There is no joint center until the protocol says {what}."
 
 
 def _groupings(center: str, part: CheckedPart) -> CheckedGroupings:

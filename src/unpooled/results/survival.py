@@ -334,7 +334,7 @@ class SurvivalResult(Result):
     def answer(self) -> str:
         """The median times, and the hazard ratio."""
         medians = ", ".join(
-            f"{_reached(arm.median)}{'' if self.by is None else f' in {arm.group}'}"
+            f"{_median(arm.median)}{'' if self.by is None else f' in {arm.group}'}"
             for arm in self.arms
         )
         ratio = next((r for r in self.ratios if r.ratio is not None), None)
@@ -510,6 +510,10 @@ def _log_rank(test: LogRank | None) -> dict[str, Any] | None:
 def _reached(quantile: ArmQuantile) -> str:
     high = "…" if quantile.high is None else number(quantile.high)
     return f"{number(quantile.estimate)} ({number(quantile.low)} to {high})"
+
+
+def _median(median: ArmQuantile) -> str:
+    return "not reached" if median.estimate is None else _reached(median)
 
 
 def at_risk_text(people: float, k: int) -> str:

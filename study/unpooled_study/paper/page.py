@@ -16,8 +16,8 @@ FAR = 2.5
 NOTES = {
     "null": "The paper draws them (Figure S1) but does not print them. Under the first claim above "
     "stands what is asked of them.",
-    "power": "The paper refers to this table but does not print it, so there is nothing beside "
-    "ours.",
+    "power": "The paper refers to this table but does not print it, so there is nothing to "
+    "compare ours with.",
 }
 PAPERS_TEST = (
     "Federated is the paper's test, which takes the counts of the chain for people. "

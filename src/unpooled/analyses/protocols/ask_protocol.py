@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from unpooled.analyses.conversation import Conversation
+from unpooled.center.data.variables import Codebook
 from unpooled.center.questions import (
     MISSING,
     Protocol,
@@ -77,9 +78,14 @@ def ask_protocol(
 
 
 def check_protocol(
-    conversation: Conversation, protocol: Protocol, *, joint: bool = False
+    conversation: Conversation,
+    protocol: Protocol,
+    variables: Codebook,
+    *,
+    joint: bool = False,
 ) -> ProtocolCheckResult:
     """Ask all centers what they would tell; a missing center stops nobody."""
     question = ProtocolCheckQuestion(protocol=protocol, joint=joint)
     round_ = conversation.ask(question, ProtocolCheck, whoever_answers=True)
-    return ProtocolCheckResult(protocol, round_.aggregates, center_refusals(round_.refusals))
+    refusals = center_refusals(round_.refusals)
+    return ProtocolCheckResult(protocol, round_.aggregates, refusals, variables)

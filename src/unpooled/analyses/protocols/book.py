@@ -101,7 +101,7 @@ from unpooled.center.questions import (
 from unpooled.center.records.signatures import are_valid, signatures
 from unpooled.errors import InputError, MessageError, RefusedError, unknown
 from unpooled.maths.arrays import FloatArray
-from unpooled.maths.density.few_cells import Completed, completed, nodes_of, normal_nodes
+from unpooled.maths.density.few_cells import Completed, completed, matched, nodes_of, normal_nodes
 from unpooled.maths.density.heaps import are_at_tens, heaps, shared_in
 from unpooled.maths.density.placing import Placed, place
 from unpooled.maths.lattice.lattice import Lattice, LatticeTable, OpenScale, public_lattice
@@ -1219,6 +1219,11 @@ class Shelf:
             for part in _by_first_grouping(tables).values():
                 whole = place(list(part.values()), lattice)
                 placed |= dict(zip(part, whole.by_center(len(part)), strict=True))
+            for (center, block), as_cells_place in placed.items():
+                if (center, block) not in tilted:
+                    block_moments = _mean_sd(moments.get(center), block)
+                    table = tables[center, block]
+                    placed[center, block] = matched(as_cells_place, table, block_moments)
             placed |= {key: completion.placed for key, completion in tilted.items()}
             if lattice.resolution is not None:
                 placed = {

@@ -258,7 +258,7 @@ def _variable(column: _Drafted, centers: int) -> Iterator[str]:
             lines.append("# ordered = true        # where the levels rise")
         if column.other:
             comments.append(
-                f"of {column.other} people no level is told: a center has too few of it"
+                f"{column.other} people have levels that no center names, since too few have them"
             )
         comments += _spelled_twice(column.levels)
     else:

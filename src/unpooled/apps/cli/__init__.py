@@ -74,7 +74,7 @@ def options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; errors that unpooled knows are told in one paragraph."""
+    """Run the command line; errors that unpooled knows are printed in one paragraph."""
     try:
         app(sys.argv[1:] if arguments is None else list(arguments))
     except UnpooledError as error:

@@ -294,7 +294,7 @@ def _reviewed(kit: Path, config: Path | None) -> "tuple[Path, Reviewers]":
 def federation_init(
     federation: FederationToml,
     out: Annotated[
-        Path | None, typer.Option(help="The folder of the kits; kits, beside the file.")
+        Path | None, typer.Option(help="The folder of the kits; without it, kits next to the file.")
     ] = None,
 ) -> None:
     """Make a kit for the coordinator, each center and each analyst that has none yet."""

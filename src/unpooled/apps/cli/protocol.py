@@ -68,7 +68,7 @@ def _asks_centers(*parameters: Parameter) -> Callable[[Callable[..., None]], Cal
     ),
 )
 def check(**typed: Any) -> None:
-    """Say what the centers would tell, what they merge and what is lost; no count is told."""
+    """Say what the centers would answer, what they merge and what is lost; no count leaves."""
     from unpooled.analyses.protocols.protocol import read_protocol
     from unpooled.apps.cli.analyses import open_federation
 

@@ -43,6 +43,7 @@ class HeldPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     answer: str
     ticket: str | None  # of the question that waits, or waited last
     asker: str | None = None  # the analyst, as far as the network says who it is
+    share: tuple[str, ...] = ()  # of sealed shares: what they are of, which does not leave
 
     @property
     def name(self) -> str:
@@ -94,7 +95,13 @@ class Steward:
         with file_errors(f"{folder} cannot be made"):
             folder.mkdir(mode=0o700, exist_ok=True)
 
-    def approves(self, question: bytes, answer: bytes, ticket: str | None) -> bool:
+    def approves(
+        self,
+        question: bytes,
+        answer: bytes,
+        ticket: str | None,
+        share: Sequence[str] = (),
+    ) -> bool:
         """Whether these bytes may leave; raises `HeldError` until the steward has decided."""
         held = HeldPayload(
             since=_now(),
@@ -102,6 +109,7 @@ class Steward:
             answer=answer.decode(),
             ticket=ticket,
             asker=self.asker,
+            share=tuple(share),
         )
         decision = decision_on(self._folder, held, self._reviewers)
         if decision is None:

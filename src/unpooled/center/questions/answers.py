@@ -132,7 +132,8 @@ class ProtocolCheck(Message, frozen=True, tag="protocol-check", tag_field="say")
     def sentence(self) -> str:
         """What a steward reads."""
         with_blocks = sum(bool(part.blocks) for part in self.parts)
-        return f"{with_blocks} of {len(self.parts)} parts of a protocol could be told, K = {self.k}"
+        parts = f"{with_blocks} of {len(self.parts)} parts of a protocol"
+        return f"{parts} could be answered, K = {self.k}"
 
 
 _Said: Any = reduce(

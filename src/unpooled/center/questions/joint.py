@@ -6,6 +6,7 @@ nothing: each is sealed to one of three keepers.
 
 from collections.abc import Iterator
 from hashlib import sha256
+from itertools import product
 from typing import Annotated
 
 import msgspec
@@ -15,7 +16,7 @@ from unpooled.center.data.variables import Variable
 from unpooled.center.questions.message import OTHER, Code, Grouping, Message
 from unpooled.center.questions.protocol import Protocol
 from unpooled.errors import InputError
-from unpooled.maths.arrays import FloatArray
+from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.joint.cutting import DRAWERS
 from unpooled.maths.lattice.lattice import Lattice
 
@@ -242,16 +243,26 @@ class JointQuestion(Message, frozen=True, tag="joint", tag_field="ask"):
         return msgspec.json.encode([encoded(self).hex(), member, keeper])
 
 
-class KeepQuestion(Message, frozen=True, tag="keep", tag_field="ask"):
-    """Shares of all members, for the three keepers: each opens those that are sealed to it."""
+Run = Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]  # nobody used it before
+
+
+class HoldQuestion(Message, frozen=True, tag="hold", tag_field="ask"):
+    """For one keeper, what all members sealed to it, in the order of the members."""
 
     question: JointQuestion
-    run: Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]  # nobody used it before
-    shares: "tuple[JointShares, ...]"  # in the order of the members
+    run: Run
+    sealed: tuple[bytes, ...]
 
     def __post_init__(self) -> None:
-        if len(self.shares) != len(self.question.members):
+        if len(self.sealed) != len(self.question.members):
             raise InputError("there must be shares of each member")
+
+
+class KeepQuestion(Message, frozen=True, tag="keep", tag_field="ask"):
+    """For the three keepers: compute with the shares that each of them holds."""
+
+    question: JointQuestion
+    run: Run
 
 
 class JointNote(Message, frozen=True, tag="joint-note", tag_field="ask"):
@@ -269,6 +280,26 @@ class JointShares(Message, frozen=True, tag="joint", tag_field="say"):
     def sentence(self) -> str:
         """What a steward reads."""
         return f"shares, sealed to {len(self.sealed)} keepers: nobody can read one alone"
+
+
+def share_words(plan: JointPlan, numbers: IntArray) -> Iterator[str]:
+    """A center's own share in words, for its steward: who is counted where."""
+    sizes, rest = numbers[: plan.blocks], numbers[plan.blocks : plan.counted]
+    names = [grouping.name for grouping in plan.groupings]
+    yield f"everybody: {int(sizes.sum())}"
+    for block, levels in enumerate(product(*plan.names)):
+        if sizes[block] and names:
+            where = ", ".join(f"{n} {level}" for n, level in zip(names, levels, strict=True))
+            yield f"{where}: {sizes[block]}"
+    for part, size in plan.sections():
+        counts, rest = rest[:size], rest[size:]
+        lacking = int(counts[size // 2 :].sum())
+        points = "levels" if isinstance(part, JointCategory) else "points"
+        events = f" by {part.event}" if isinstance(part, JointOutcome) else ""
+        yield (
+            f"{part.variable}{events}, at {part.width} {points}: {int(sizes.sum()) - lacking}; "
+            f"without a value: {lacking}"
+        )
 
 
 def encoded(question: JointQuestion) -> bytes:

@@ -40,7 +40,7 @@ class Reason(StrEnum):
     FAILED = "failed"
     JOINED = "joined"
     NOT_JOINT = "not-joint"
-    TOLD_ALONE = "told-alone"
+    ANSWERED_ALONE = "answered-alone"
     OTHER_JOINT = "other-joint"
     FEW_MEMBERS = "few-members"
     OTHER_KEEPERS = "other-keepers"
@@ -137,7 +137,7 @@ RULES: dict[Reason, str] = {
         "the center's people count in the joint center, so it gives no answer about them alone"
     ),
     Reason.NOT_JOINT: "by the center's policy its people do not count in this joint center",
-    Reason.TOLD_ALONE: (
+    Reason.ANSWERED_ALONE: (
         "the center answered about its people alone before; together with that, the joint center "
         "could reveal something about the others"
     ),
@@ -150,13 +150,17 @@ RULES: dict[Reason, str] = {
         "a joint center answers about groupings that are crossed with all others, not about side "
         "groupings"
     ),
-    Reason.KEEPER_LOST: "a keeper of the joint center did not come, or was lost; nothing was told",
-    Reason.INTERRUPTED: (
-        "a keeper of the joint center was lost after it had begun; nothing was told. It can begin "
-        "again with the same members"
+    Reason.KEEPER_LOST: (
+        "a keeper of the joint center did not come, or was lost; nothing was opened"
     ),
-    Reason.WRONG_SHARES: "a member's shares cannot be read, or are out of range; nothing was told",
-    Reason.UNEVEN_SHARES: "the members' counts do not add up; nothing more was told",
+    Reason.INTERRUPTED: (
+        "a keeper of the joint center was lost after it had begun; nothing was released. It can "
+        "begin again with the same members"
+    ),
+    Reason.WRONG_SHARES: (
+        "a member's shares cannot be read, or are out of range; nothing was opened"
+    ),
+    Reason.UNEVEN_SHARES: "the members' counts do not add up; nothing more was opened",
     Reason.WRONG_RECEIPT: "the keepers did not say this of a joint center with the center's people",
     Reason.NOT_CONNECTED: "the center is not connected to the coordinator",
     Reason.NO_ANSWER: "the center did not answer within {limit} seconds",

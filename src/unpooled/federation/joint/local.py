@@ -73,7 +73,7 @@ class LocalKeepers:
         totals, keys = {}, {}
         for place, (name, key) in enumerate(zip(NAMES, self._keys, strict=True)):
             each = [
-                opened_shares(key, name, question, member, shares[member], place)
+                opened_shares(key, name, question, member, shares[member].sealed[place])
                 for member in question.members
             ]
             keys[name] = [receipt for receipt, _ in each]

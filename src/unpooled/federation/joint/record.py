@@ -44,7 +44,7 @@ class JointRecord:
                 if both:
                     raise JointError(
                         f"another joint release has the people of {', '.join(both)} already: a "
-                        "second one could tell on few people"
+                        "second one could reveal something about few people"
                     )
         return None
 

@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from unpooled.center.questions.joint import JointQuestion, JointShares
+from unpooled.center.questions.joint import JointQuestion
 from unpooled.center.records.sealing import RECEIPT, SealKey
 from unpooled.errors import JointError, SealError
 from unpooled.maths.joint.shares import BYTES, FieldArray, are_shares, from_bytes
 
 
 def opened_shares(
-    key: SealKey, keeper: str, question: JointQuestion, member: str, shares: JointShares, place: int
+    key: SealKey, keeper: str, question: JointQuestion, member: str, sealed: bytes
 ) -> tuple[bytes, FieldArray]:
     """The key of a member's receipt and its shares, as its keeper reads them."""
     try:
-        plain = key.open(shares.sealed[place], question.context(member, keeper))
-    except (SealError, IndexError) as error:
+        plain = key.open(sealed, question.context(member, keeper))
+    except SealError as error:
         words = f"the shares of {member} cannot be opened by {keeper}"
         raise JointError(words, (member,)) from error
     if len(plain) != RECEIPT + BYTES * question.length(member):

@@ -28,7 +28,7 @@ from unpooled.center.approval.steward import Steward
 from unpooled.center.config import TICK
 from unpooled.errors import HeldError
 from unpooled.federation.joint.keepers.carried import batch
-from unpooled.federation.joint.keepers.keeping import KEEP, Keeping
+from unpooled.federation.joint.keepers.keeping import HOLD, KEEP, Keeping
 from unpooled.maths.joint.shares import KEEPERS
 
 DESK = "UNPOOLED_DESK"  # the environment variable with the socket's address
@@ -159,7 +159,7 @@ class Desk:
         asker, _, question = content[32:].partition(_END)
         name = asker.decode("utf-8", "replace")[:_MOST_ASKER] or None
         try:
-            if self._keeping is not None and question.startswith(KEEP):
+            if self._keeping is not None and question.startswith((HOLD, KEEP)):
                 payload = self._keeping.answer(question).payload
             else:
                 payload = self._center.answer(question, ticket, name).payload

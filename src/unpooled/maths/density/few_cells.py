@@ -122,6 +122,34 @@ def completed(
     return Completed(whole, Placed(nodes, tilted, nobody, nobody > 0, cell, nobody, scaled))
 
 
+def matched(people: Placed, table: LatticeTable, whole: MeanSD | None) -> Placed:
+    """People whose cells tell no mean, moved in these so that all have the mean and SD of all.
+
+    Within each of these cells people are weighted by exp(a·v + b·v²); all others stay.
+
+    Examples
+    --------
+    >>> values, nobody = np.arange(20.0), np.zeros(20, dtype=np.int64)
+    >>> people = Placed(values, np.ones(20), nobody, nobody > 0)
+    >>> table = LatticeTable([9.5], [10, 10], [np.nan, 14.5], [np.nan, 2.87])
+    >>> moved = matched(people, table, MeanSD(20, 10.0, 5.5))
+    >>> round(float(moved.weights @ moved.values / 20), 3)
+    10.0
+    """
+    blind = np.isnan(table.means)
+    if table.scale is not None:
+        blind |= ~np.isnan(table.scale.unit)
+    cell = np.searchsorted(table.edges, people.values)
+    loose = blind[cell]
+    if whole is None or not whole.sd > 0 or not loose.any():
+        return people
+    own = np.where(loose, cell, len(blind) + np.arange(len(cell)))
+    _, place = np.unique(own, return_inverse=True)
+    counts = np.bincount(place, people.weights).astype(np.float64)
+    weights = _tilted(people.values, people.weights, place, counts, whole)
+    return replace(people, weights=weights)
+
+
 def _in_every_cell(
     edges: FloatArray, cells: int, nodes: FloatArray, weights: FloatArray, lattice: Lattice
 ) -> tuple[FloatArray, FloatArray, IntArray]:
@@ -166,7 +194,9 @@ def _tilted(
     moments, tilt = np.array([v, v * v]), np.zeros(2)
     for _ in range(_STEPS):
         power = tilt @ moments
-        tilted = base * np.exp(power - power.max())
+        most = np.full(len(counts), -np.inf)
+        np.maximum.at(most, cell, power)
+        tilted = base * np.exp(power - most[cell])
         tilted *= (counts / np.maximum(np.bincount(cell, tilted, len(counts)), 1e-300))[cell]
         miss = target - moments @ tilted / n
         if np.abs(miss).max() < 1e-8:

@@ -47,7 +47,7 @@ def histogram(
     """
     import altair as alt
 
-    drawn = _closed(edges, counts)
+    drawn = closed_edges(edges, counts)
     rows = []
     for group, people in zip(groups, counts, strict=True):
         total = people.sum() or 1.0
@@ -79,7 +79,7 @@ def histogram(
     return alt.layer(bars).properties(width=WIDTH, height=HEIGHT)
 
 
-def _closed(edges: FloatArray, counts: FloatArray) -> FloatArray:
+def closed_edges(edges: FloatArray, counts: FloatArray) -> FloatArray:
     """The edges with a finite place for open outer limits, for drawing only."""
     drawn = np.array(edges)
     people = counts.sum(axis=0)

@@ -629,9 +629,9 @@ def without_estimate(
     --------
     >>> small = [CenterRefusal(c, "F", "too-small", "fewer than 10 people") for c in "ABCDE"]
     >>> without_estimate(small[:1], "B"), without_estimate(small, "")
-    ([('A', 'too-small')], [('5 centers', 'too-small')])
+    ([('A', 'fewer than 10 people')], [('5 centers', 'fewer than 10 people')])
     """
-    reasons = {r.center: r.reason for r in refusals if r.center not in answered}
+    reasons = {r.center: r.rule for r in refusals if r.center not in answered}
     if len(reasons) <= _FEW_REFUSED:
         return list(reasons.items())
     counted = Counter(reasons.values())

@@ -138,7 +138,7 @@ class QuantilesResult(Result):
         levels = sorted({quantile.p for quantile in self.quantiles})
         caption = (
             f"Whiskers from the {100 * levels[0]:g} % to the {100 * levels[-1]:g} % quantile; "
-            "black: the median's 95 % interval."
+            "the thick line in a box: the median's 95 % interval."
         )
         return Figure(self.chart(), caption)
 

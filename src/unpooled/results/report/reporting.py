@@ -90,7 +90,7 @@ def _method(record: Record) -> Section:
         Remarks.listed("Centers, and the K in force there", _centers_by_k(record)),
         Remarks.listed("Questions", questions),
     ]
-    return Section("What was asked, of whom", parts)
+    return Section("What was asked, and who was asked", parts)
 
 
 def _policy(record: Record) -> Section:

@@ -251,7 +251,7 @@ def openapi(analyses: Mapping[str, Analysis]) -> dict[str, Any]:
     paths |= {
         "/api/protocol": _post("protocol", "Ask a protocol: its tables.", {"type": "object"}),
         "/api/protocol/check": _post(
-            "check", "What the centers would tell: a dry run, without a count.", {"type": "object"}
+            "check", "What each center would answer, without a count.", {"type": "object"}
         ),
         "/api/study": _get("How far each center is with the protocol.", 404),
         "/api/study/cancel": _post("cancel", "Ask no further center.", None),

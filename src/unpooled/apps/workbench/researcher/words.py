@@ -1,5 +1,6 @@
 """All texts of the workbench's pages, in one place, so that they can be translated."""
 
+LANGUAGE, DIRECTION = "en", "ltr"
 NAME = "workbench"
 CATALOGUE = "Catalogue"
 ASK = "Ask"
@@ -16,7 +17,7 @@ ARGUMENTS = {
     "method": "Method",
     "max_bins": "Most bins",
     "limits": "Outer limits",
-    "ordered": "Groups ascend (test for a trend)",
+    "ordered": "Groups rise (test for a trend)",
     "alternative": "Alternative",
     "p": "Quantiles",
     "time": "Time",
@@ -39,21 +40,26 @@ ANALYSES = {
     "correlate": "Correlations",
     "model": "Model",
 }
-KINDS = {"integer": "number", "float": "number", "boolean": "yes or no"}  # others: as they are
+KINDS = {
+    "integer": "whole number",
+    "float": "number",
+    "boolean": "yes or no",
+}  # others: as they are
 
 CATALOGUE_LEAD = (
-    "The variables that the centers let you ask for. Of a grey one some center has none, does not "
-    "allow it, or has something else under its name."
+    "The variables that the centers let you ask for. A grey one is missing at some center, is not "
+    "allowed there, or has another kind under the same name."
 )
 SEARCH = "Search"
 VARIABLE = "Variable"
 KIND = "Kind"
 UNIT = "Unit and limits"
+FROM, UP_TO, BETWEEN = "from {}", "up to {}", "{} to {}"
 HISTOGRAM = "As you saw it"
 CENTERS = "Centers"
 NOT_AT = "not at"
 NO_VARIABLES = "No center lets a variable be asked for."
-NOTHING_FOUND = "No variable has these words."
+NOTHING_FOUND = "No variable matches these words."
 NOT_ANSWERED = "These centers have not said which variables they have"
 
 ASK_LEAD = "Each question goes to all centers at once, and each center decides what it answers."
@@ -174,7 +180,7 @@ STATE = "State"
 SAYS = "Says"
 CANCEL = "Stop asking"
 RESUME = "Ask the missing centers"
-NOT_TOLD = "not told"
+NOT_ANSWERED_PART = "not answered"
 STUDY_OVER = {
     "running": "The centers are asked.",
     "stopped": "Some centers have not answered. What the others said is kept.",
@@ -183,8 +189,8 @@ STUDY_OVER = {
 
 PLAN = "Plan"
 PLAN_LEAD = (
-    "How sure a planned study would be: power and precision of the federation beside pooled data, "
-    "by simulation. No center is asked."
+    "How sure a planned study would be: power and precision of the federation, compared "
+    "with pooled data, by simulation. No center is asked."
 )
 NO_PLAN = "Planning needs another package: pip install 'unpooled[study]'."
 PLAN_IT = "Simulate"
@@ -193,17 +199,17 @@ NOTHING_PLANNED = "Say how many people each center has, and what you want to fin
 
 BOOK = "Book"
 NO_BOOK = "There is no book yet. A book is what came back for a protocol."
-BOOK_LEAD = "What the centers told for this protocol. Cards are computed from it; nobody is asked."
+BOOK_LEAD = "What the centers answered. Cards are computed from it; no center is asked again."
 IN_BOOK = "In the book"
 NOT_IN_BOOK = "Not in the book"
 SAVE_BOOK = "Save the book"
 SHOW = "Show"
 TO_BOOK = "Look at what came back"
-CHECK = "See what each center would tell"
+CHECK = "See what each center would answer"
 CHECK_LIVE = (
-    "What each center would tell follows your changes: these centers are files in this program."
+    "What each center would answer follows your changes: these centers are files in this program."
 )
 CHECK_RECORDED = (
-    "Each center records every look at what it would tell, and what it refuses counts in its "
-    "budget. So it is asked only when you press the button."
+    "Each center records every look at what it would answer, and what it refuses counts in "
+    "its budget. So it is asked only when you press the button."
 )

@@ -18,7 +18,12 @@ import msgspec
 
 from unpooled.center.gate import Release
 from unpooled.center.questions import Answer, JointQuestion, Reason, Refusal, encode
-from unpooled.center.questions.joint import LEAST_MEMBERS, KeepQuestion
+from unpooled.center.questions.joint import (
+    LEAST_MEMBERS,
+    HoldQuestion,
+    KeepQuestion,
+    encoded,
+)
 from unpooled.center.records.ledger import Ledger
 from unpooled.center.records.sealing import SealKey
 from unpooled.errors import JointError, MessageError
@@ -36,6 +41,8 @@ from unpooled.federation.joint.shares import opened_shares
 from unpooled.maths.joint.shares import KEEPERS, added, to_bytes
 
 KEEP = b'{"ask":"keep"'  # so a question to keepers begins
+HOLD = b'{"ask":"hold"'  # and what brings them shares
+_MOST_HELD = 4  # computations whose shares are held
 _STARTING = 30.0  # seconds that a process may take beside the computation
 _MOST_BOXES = 4  # of computations at once
 
@@ -73,6 +80,10 @@ class Gated(Interface):
         """Let it out, once noted, with a receipt for each member."""
         ...
 
+    def release_held(self, question: JointQuestion) -> Release:
+        """Say that shares came."""
+        ...
+
 
 class Keeping:
     """One of three keepers, beside its center."""
@@ -96,6 +107,7 @@ class Keeping:
         self._patience, self._longest = patience, longest
         self._last: tuple[bytes, Release] | None = None  # a question that was repeated on the way
         self._boxes: dict[bytes, Mailbox] = {}
+        self._held: dict[bytes, tuple[bytes, Sequence[bytes]]] = {}  # of a run: shares, receipts
 
     def answer(self, payload: bytes) -> Release:
         """Compute, and let out what was opened, or why nothing was."""
@@ -103,6 +115,8 @@ class Keeping:
         if self._last is not None and self._last[0] == digest:
             return self._last[1]
         try:
+            if payload.startswith(HOLD):
+                return self._hold(msgspec.json.decode(payload, type=HoldQuestion))
             asked = msgspec.json.decode(payload, type=KeepQuestion)
         except msgspec.MsgspecError as error:
             raise MessageError(f"these bytes are no question to keepers: {error}") from error
@@ -110,6 +124,42 @@ class Keeping:
         release = self._center.release_opened(asked.question, answer, self.record.ledger, keys)
         self._last = digest, release
         return release
+
+    def _hold(self, brought: HoldQuestion) -> Release:
+        """Keep the sum of the members' shares until the computation begins."""
+        question = brought.question
+        refused = self._refused(question)
+        vectors, keys = [], []
+        for member, sealed in zip(question.members, brought.sealed, strict=True):
+            if refused is not None:
+                break
+            try:
+                key, vector = opened_shares(self._key, self._name, question, member, sealed)
+            except JointError:
+                refused = _none(question, Reason.WRONG_SHARES, member)
+                break
+            keys.append(key)
+            vectors.append(vector)
+        if refused is not None:
+            return self._center.release_opened(question, refused, self.record.ledger, ())
+        while len(self._held) >= _MOST_HELD:
+            del self._held[next(iter(self._held))]
+        self._held[_name_of(brought)] = to_bytes(added(vectors)), keys
+        return self._center.release_held(question)
+
+    def _refused(self, question: JointQuestion) -> Answer | None:
+        """Why these keepers do not compute for these members; None where they do."""
+        publics = {place.name: place.public for place in self._places}
+        publics[self._name] = self._key.public  # a key file may be older than the kit
+        if {keeper.name: keeper.public for keeper in question.keepers} != publics:
+            return _none(question, Reason.OTHER_KEEPERS)
+        if len(set(question.members)) < max(LEAST_MEMBERS, len(question.members)):
+            return _none(question, Reason.FEW_MEMBERS, limit=LEAST_MEMBERS)
+        try:
+            self.record.earlier(question)
+        except JointError:
+            return _none(question, Reason.OTHER_JOINT)
+        return None
 
     def mailbox(self, run: bytes) -> Mailbox:
         """Where the messages of a computation are, from whichever side comes first."""
@@ -124,32 +174,19 @@ class Keeping:
     def _answered(self, asked: KeepQuestion) -> tuple[Answer, Sequence[bytes]]:
         """What is opened, and the keys of receipts for it."""
         question = asked.question
-        publics = {place.name: place.public for place in self._places}
-        if {keeper.name: keeper.public for keeper in question.keepers} != publics:
-            return _none(question, Reason.OTHER_KEEPERS)
-        if len(set(question.members)) < max(LEAST_MEMBERS, len(question.members)):
-            return _none(question, Reason.FEW_MEMBERS, limit=LEAST_MEMBERS)
-        try:
-            self.record.earlier(question)
-        except JointError:
-            return _none(question, Reason.OTHER_JOINT)
-        vectors, keys = [], []
-        for member, shares in zip(question.members, asked.shares, strict=True):
-            try:
-                key, vector = opened_shares(
-                    self._key, self._name, question, member, shares, self._place
-                )
-                keys.append(key)
-                vectors.append(vector)
-            except JointError:
-                return _none(question, Reason.WRONG_SHARES, member)
-        output = self._compute(asked, to_bytes(added(vectors)))
+        refused = self._refused(question)
+        if refused is not None:
+            return refused, ()
+        if _name_of(asked) not in self._held:  # it started again since they were brought
+            return _none(question, Reason.KEEPER_LOST, self._name), ()
+        shares, keys = self._held.pop(_name_of(asked))
+        output = self._compute(asked, shares)
         if output.problem is not None:
             name = output.names[0] if output.names else None
             reason = Reason.KEEPER_LOST if name is not None else Reason.UNEVEN_SHARES
             if output.begun:
                 reason = Reason.INTERRUPTED
-            return _none(question, reason, name)
+            return _none(question, reason, name), ()
         return joint_answer(question.protocol, question.plan, output.numbers), keys
 
     def _compute(self, asked: KeepQuestion, shares: bytes) -> KeeperOutput:
@@ -217,11 +254,21 @@ def _feed(box: Mailbox, target: IO[bytes]) -> None:
 
 def _none(
     question: JointQuestion, reason: Reason, name: str | None = None, limit: int | None = None
-) -> tuple[Answer, Sequence[bytes]]:
+) -> Answer:
     refusal = Refusal(reason=reason, name=name, limit=limit)
-    return Answer(k=question.plan.k, aggregate=None, refusals=(refusal,)), ()
+    return Answer(k=question.plan.k, aggregate=None, refusals=(refusal,))
 
 
-def keep_question(question: JointQuestion, run: bytes, shares: Sequence[object]) -> bytes:
+def _name_of(asked: HoldQuestion | KeepQuestion) -> bytes:
+    """What shares are held under: the run, and the very question that they are for."""
+    return asked.run + encoded(asked.question)
+
+
+def hold_question(question: JointQuestion, run: bytes, sealed: Sequence[bytes]) -> bytes:
+    """The bytes that one keeper gets."""
+    return encode(HoldQuestion(question=question, run=run, sealed=tuple(sealed)))
+
+
+def keep_question(question: JointQuestion, run: bytes) -> bytes:
     """The bytes that all three keepers get."""
-    return encode(KeepQuestion(question=question, run=run, shares=tuple(shares)))  # type: ignore[arg-type]
+    return encode(KeepQuestion(question=question, run=run))

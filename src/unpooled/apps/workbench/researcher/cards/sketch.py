@@ -7,6 +7,7 @@ import numpy as np
 from markupsafe import Markup
 
 from unpooled.maths.arrays import FloatArray
+from unpooled.results.charts.charts import closed_edges
 from unpooled.results.numbers.table import TableResult
 from unpooled.results.report.text import people_number
 
@@ -24,18 +25,13 @@ class Sketch:
 def sketch(table: TableResult) -> Markup | None:
     """All groups' people per unit, as SVG; None where no bin has two limits.
 
-    An open bin is pale, and as wide as the one beside it. Narrow bins are drawn as one.
+    An open bin is pale, and half as high as those beside it. Narrow bins are drawn as one.
     """
     people = table.counts.sum(axis=0)
-    edges = np.array(table.edges)
-    is_open = ~np.isfinite(np.diff(edges))
+    is_open = ~np.isfinite(np.diff(table.edges))
     if is_open.all():
         return None
-    if is_open[0]:
-        edges[0] = 2 * edges[1] - edges[2]
-    if is_open[-1]:
-        edges[-1] = 2 * edges[-2] - edges[-3]
-    edges, people, is_open = _thinned(edges, people, is_open)
+    edges, people, is_open = _thinned(closed_edges(table.edges, table.counts), people, is_open)
     heights = people / np.diff(edges)
     x = (edges - edges[0]) / (edges[-1] - edges[0]) * WIDTH
     y = heights / max(float(heights.max()), 1e-300) * HEIGHT

@@ -14,6 +14,7 @@ from unpooled.center.questions import Protocol
 from unpooled.errors import InputError
 from unpooled.results.catalogue import CatalogueResult
 
+_KINDS = {"integer": "number", "float": "number", "text": "category", "boolean": "category"}
 _SPLIT = re.compile(r"[\s,;]+")
 
 
@@ -118,8 +119,8 @@ class Draft:
         return table | ({"with": [row.beside]} if row.beside else {})
 
     def _variable(self, name: str, kind: str, public: Variable) -> dict[str, Any]:
-        """A variable: its kind where it is chosen or no number, and what is public about it."""
-        chosen = self.kinds.get(name) or ("category" if kind in ("text", "boolean") else "")
+        """A variable: its kind, chosen or that of most centers, and what is public about it."""
+        chosen = self.kinds.get(name) or _KINDS.get(kind, "")
         table: dict[str, Any] = {"kind": chosen} if chosen else {}
         if chosen != "category":
             settings = ("unit", "resolution", "lower", "upper")

@@ -159,7 +159,8 @@ class Study:
             one.refused = _refused_parts(answer)
             answered = sum(part.answer.aggregate is not None for part in answer.parts)
             says = f"{answered} of {len(answer.parts)} parts"
-            one.to("partly" if one.refused else "answered", says)
+            every = "partly" if answered else "refused"
+            one.to(every if one.refused else "answered", says)
         elif refusal is not None:
             self.refusals[one.center] = refusal
             missing = refusal.reason in MISSING
