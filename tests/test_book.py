@@ -384,8 +384,8 @@ def test_a_book_names_the_keys_of_the_centers_ledgers(tmp_path: Path) -> None:
         (lambda b: b.quantiles("crp", 25), "quantile"),
         (lambda b: b.survival("weeks"), "There are: months with event='died'"),
         (
-            lambda b: b.survival("months", by="arm", covariates="ward"),
-            "covariates: there is no grouping 'ward'",
+            lambda b: b.survival("months", by="arm", covariates="wing"),
+            "covariates: there is no grouping 'wing'",
         ),
         (
             lambda b: b.survival("months", by="arm", strata="sex", covariates="sex"),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from unpooled.analyses.specification import Analysis, Argument, Command
 from unpooled.apps.cli.options import (
     BOOK,
-    COVARIATES,
     CENTERS,
+    COVARIATES,
     option,
     outputs,
     picture,
