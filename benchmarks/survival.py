@@ -135,7 +135,9 @@ def run(setting: Setting, seed: int, number: int) -> list[float]:
     row: list[float] = []
     for side in SIDES:
         answers = (
-            [] if side == "small" and "of" not in setting.centers else told(side, cutting, people)
+            []
+            if side == "small" and "of" not in setting.centers
+            else answered(side, cutting, people)
         )
         ours = estimate(cutting, answers) if answers else None
         if ours is None or ours.ratio is None:
@@ -164,7 +166,7 @@ def run(setting: Setting, seed: int, number: int) -> list[float]:
     ]
 
 
-def told(side: str, cutting: Cutting, people: People) -> list[BlockAnswer]:
+def answered(side: str, cutting: Cutting, people: People) -> list[BlockAnswer]:
     """What centers tell alone, or with a joint center."""
     if side == "alone":
         return cutting.alone(people)

@@ -143,19 +143,19 @@ def many_in_chromium(link: str, url: str, ticked: str) -> None:
     with chromium() as browser:
         page = Tab(browser, viewport={"width": 1400, "height": 900}).page
         page.goto(link)
-        said("chromium: the catalogue", lambda: page.goto(f"{url}/"))
-        said("chromium: a search", lambda: page.fill("#search", "variable_299"))
+        print_time("chromium: the catalogue", lambda: page.goto(f"{url}/"))
+        print_time("chromium: a search", lambda: page.fill("#search", "variable_299"))
         assert page.locator("#variables tbody tr:visible").count() == 1
-        said("chromium: the protocol", lambda: page.goto(f"{url}/protocol?title=x&{ticked}"))
+        print_time("chromium: the protocol", lambda: page.goto(f"{url}/protocol?title=x&{ticked}"))
 
         def tick() -> None:
             page.check("#variables label:has-text('variable_299')")
             page.wait_for_selector("#look .words bdi:text-is('variable_299')")
 
-        said("chromium: one more tick", tick)
+        print_time("chromium: one more tick", tick)
 
 
-def said(name: str, act: Callable[[], object]) -> None:
+def print_time(name: str, act: Callable[[], object]) -> None:
     """How long something took."""
     start = perf_counter()
     act()
@@ -187,7 +187,9 @@ def large_book(folder: Path) -> None:
             with chromium() as browser:
                 page = Tab(browser).page
                 page.goto(server.link("person"))
-                said("chromium: another card", lambda: page.goto(f"{server.url}/book/survival"))
+                print_time(
+                    "chromium: another card", lambda: page.goto(f"{server.url}/book/survival")
+                )
                 assert page.locator("#card .answer").count() == 1
     source.close()
 

@@ -70,8 +70,8 @@ def expected_statuses(blocks: Sequence[BlockPeople], end: float) -> dict[int, St
     >>> times, one = np.arange(1.0, 61.0), np.ones(60)
     >>> half = BlockPeople(0, ("a",), times, one, np.tile([0.0, 1.0], 30))
     >>> few = BlockPeople(1, ("a",), times, one, None, 1, 9)
-    >>> found = expected_statuses([half, half, few], 60.0)
-    >>> list(found), bool(5 < found[2].events.sum() < 9)
+    >>> blocks = expected_statuses([half, half, few], 60.0)
+    >>> list(blocks), bool(5 < blocks[2].events.sum() < 9)
     ([2], True)
     """
     unknown = [i for i, block in enumerate(blocks) if block.events is None]
@@ -79,13 +79,13 @@ def expected_statuses(blocks: Sequence[BlockPeople], end: float) -> dict[int, St
         return {}
     model = _Model.of(blocks, end)
     posterior = _posterior(_Counts.of(blocks, model))
-    random, found = np.random.default_rng(_SEED + 1), dict[int, Statuses]()
+    random, statuses = np.random.default_rng(_SEED + 1), dict[int, Statuses]()
     for i in unknown:
         columns = model.columns(blocks[i])
         drawn = _draws(blocks[i], columns @ posterior.draws, random)
         _, chance, _ = _chances(blocks[i], columns @ posterior.modes)
-        found[i] = Statuses(blocks[i].people * (chance @ posterior.weights), drawn)
-    return found
+        statuses[i] = Statuses(blocks[i].people * (chance @ posterior.weights), drawn)
+    return statuses
 
 
 @dataclass(frozen=True, slots=True)
