@@ -13,7 +13,7 @@ from importlib.metadata import version
 from itertools import combinations
 from math import inf, sqrt
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from unpooled.analyses.crosstab import LevelCells, LevelTables, combine_crosstab
 from unpooled.analyses.numbers.compare import (
     BY_CENTER,
     KRUSKAL,
+    CompareOptions,
     Comparing,
     GroupTests,
     Unit,
@@ -128,6 +129,13 @@ R = TypeVar("R", CompareResult, QuantileSummary)
 
 FORMAT = "unpooled book 1"
 COMPARE_METHODS = (*BY_CENTER, "parallel")
+
+
+class _CompareOptions(CompareOptions, total=False):
+    """What `compare` takes besides, of one variable or several."""
+
+    where: Where
+    strata: Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -777,16 +785,7 @@ class Book:
 
     @overload
     def compare(
-        self,
-        variable: str,
-        by: Names,
-        *,
-        groups: Sequence[object] | None = None,
-        ordered: bool = False,
-        where: Where = None,
-        strata: Names = None,
-        alternative: Alternative = "two-sided",
-        method: str | Sequence[str] = "weighted",
+        self, variable: str, by: Names, **options: Unpack[_CompareOptions]
     ) -> CompareResult: ...
 
     @overload
@@ -794,13 +793,7 @@ class Book:
         self,
         variable: list[str] | tuple[str, ...],
         by: Names,
-        *,
-        groups: Sequence[object] | None = None,
-        ordered: bool = False,
-        where: Where = None,
-        strata: Names = None,
-        alternative: Alternative = "two-sided",
-        method: str | Sequence[str] = "weighted",
+        **options: Unpack[_CompareOptions],
     ) -> ManyComparisons: ...
 
     def compare(
