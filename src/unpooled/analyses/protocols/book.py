@@ -912,6 +912,7 @@ class Book:
             )
         outcome = outcomes[0]
         listed = _names(covariates)
+        self._check_covariates(listed, _names(strata), _names(by))
         selection = self._select(by, groups, where, (*_names(strata), *listed) or None)
         chapter = self._chapter(
             SurvivalQuestion,
@@ -952,6 +953,19 @@ class Book:
         times = checked_times(at, outcome.horizon) if at is not None else ()
         record = replace(self._record([]), merged=())
         return replace(combine_survival(tables, times), record=record)
+
+    def _check_covariates(
+        self, covariates: tuple[str, ...], strata: tuple[str, ...], by: tuple[str, ...]
+    ) -> None:
+        names = [one.name for family in self.protocol.families() for one in family]
+        for name in covariates:
+            if name not in names:
+                raise InputError(f"covariates: {unknown('grouping', name, names)}")
+            for role, others in (("strata", strata), ("by", by)):
+                if name in others:
+                    raise InputError(f"covariates and {role} must differ, got {name!r} in both")
+        if len(set(covariates)) < len(covariates):
+            raise InputError(f"covariates must differ, got {', '.join(covariates)}")
 
     def crosstab(
         self,
