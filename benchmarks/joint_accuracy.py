@@ -139,6 +139,17 @@ def main(runs: int, first: int = 0, *, plain: bool = True) -> None:
                 if what in exact:
                     truth, error = exact[what]
                     errors.setdefault((what, name), []).append((value - truth) / error)
+        if (seed - first) % 10 == 9 or seed == first + runs - 1:
+            report(seed - first + 1, errors, shares, counted)
+
+
+def report(
+    runs: int,
+    errors: dict[tuple[str, str], list[float]],
+    shares: dict[tuple[str, str], list[bool]],
+    counted: dict[str, list[int]],
+) -> None:
+    """Print what is known so far."""
     print(f"{runs} runs of {CENTERS} centers of 5 to 60 people, K = {K}")
     for name, numbers in counted.items():
         print(f"{name}: {np.mean(numbers):.1f} centers count on average")
@@ -149,6 +160,7 @@ def main(runs: int, first: int = 0, *, plain: bool = True) -> None:
         )
     for (what, name), hits in sorted(shares.items()):
         print(f"{what:24} {name:11} {np.mean(hits):.3f} ({len(hits)} runs)")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

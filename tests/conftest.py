@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Generator
-from pathlib import PurePosixPath
+from functools import cache
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -21,9 +22,15 @@ settings.load_profile("unpooled")
 _ONE_NETWORK = {"test_approval.py": "test_faults.py", "test_postgres.py": "test_answers.py"}
 
 
+@cache
+def _makes_something_once(file: Path) -> bool:
+    """Whether the tests of a file share what one of them makes."""
+    return file.suffix == ".py" and 'scope="module"' in file.read_text("utf-8")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep tests that share a running network on one worker.
+    """Keep tests that share a network, or what a module makes once, on one worker.
 
     xdist's own groups have no effect with pytest 9.2: it marks a test by its `_nodeid`, which
     pytest does not read any more.
@@ -33,9 +40,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByNetwork(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = PurePosixPath(nodeid.split("::")[0])
-            if file.parent.name != "network":
-                return nodeid
-            return _ONE_NETWORK.get(file.name, file.name)
+            if file.parent.name == "network":
+                return _ONE_NETWORK.get(file.name, file.name)
+            return str(file) if _makes_something_once(config.rootpath / file) else nodeid
 
     return ByNetwork(config, log)
 

@@ -400,6 +400,18 @@ def test_a_book_names_the_keys_of_the_centers_ledgers(tmp_path: Path) -> None:
         (lambda b: b.compare("crp", by="arm", method="tabel"), "no method 'tabel'"),
         (lambda b: b.quantiles("crp", 25), "quantile"),
         (lambda b: b.survival("weeks"), "There are: months with event='died'"),
+        (
+            lambda b: b.survival("months", by="arm", covariates="wing"),
+            "covariates: there is no grouping 'wing'",
+        ),
+        (
+            lambda b: b.survival("months", by="arm", strata="sex", covariates="sex"),
+            "covariates and strata must differ, got 'sex' in both",
+        ),
+        (
+            lambda b: b.survival("months", by="arm", covariates=["sex", "sex"]),
+            "covariates must differ, got sex, sex",
+        ),
         (lambda b: b.crosstab("arm", by="arm"), "by and variable must differ"),
     ],
 )

@@ -23,6 +23,8 @@ from unpooled.federation.joint.computation.program import (
     PartNumbers,
     cell_scale,
     part_weights,
+    quartiles,
+    scale_steps,
 )
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.cutting import DRAW, JointCells, joint_cells
@@ -35,6 +37,16 @@ CRP = JointNumber(
 )
 FAR = JointNumber(
     variable="far", scale=10.0, resolution=1.0, lower=None, upper=None, low=-20.0, high=160.0
+)
+ROUGH = JointNumber(
+    variable="rough",
+    scale=10.0,
+    resolution=None,
+    lower=0.0,
+    upper=60.0,
+    low=0.0,
+    high=60.0,
+    rough=True,
 )
 STAGE = JointCategory(variable="stage", levels=("I", "II", "III"), ordered=True)
 SITE = JointCategory(variable="site", levels=("lung", "liver"))
@@ -122,7 +134,7 @@ def populations(draw: st.DrawFn, k: st.SearchStrategy[int]) -> People:
     """Plans with no grouping, one or two, and people who fill them or do not."""
     groupings = draw(st.sampled_from([(), (ARM,), (AGE,), (ARM, AGE)]))
     parts: tuple[Part, ...] = draw(
-        st.sampled_from([(CRP,), (STAGE, SITE), (MONTHS,), (FAR,), (CRP, MONTHS, SITE)])
+        st.sampled_from([(CRP,), (STAGE, SITE), (MONTHS,), (FAR,), (ROUGH,), (CRP, MONTHS, SITE)])
     )
     plan = JointPlan(k=draw(k), groupings=groupings, parts=parts)
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -166,6 +178,17 @@ def _part(
         else:
             missing, blocks = [*missing, 0], [*blocks, None]
     secrets = [(here.draws[i][block[0]], here.coins[i][block[0]]) for block in rows]
+    agreed = None
+    if isinstance(part, JointNumber) and part.rough and any(b is not None for b in blocks):
+        agreed = agreed_scale(part, sum(b.sum(axis=0) for b in blocks if b is not None))
+        at, part = part.coarser(agreed), part.at_scale(agreed)
+        secrets = [tuple(s[:, : part.width] for s in both) for both in secrets]
+        blocks = [
+            None
+            if b is None
+            else np.array([[b[0][at == point].sum() for point in range(part.width)]])
+            for b in blocks
+        ]
     others = any(block is not None and block[..., -1].any() for block in blocks)
     each: list[dict[str, Any]] = [
         _block(part, counts, secret, k, others=others)
@@ -183,6 +206,7 @@ def _part(
                 tables=all_of("table"),
                 cells=all_of("cells"),
                 moments=all_of("moments"),
+                scale=agreed,
             )
         case JointOutcome():
             return PartNumbers(
@@ -194,6 +218,14 @@ def _part(
                 below=all_of("below"),
             )
     return PartNumbers(missing=tuple(missing), levels=all_of("levels"))
+
+
+def agreed_scale(part: JointNumber, counts: IntArray) -> float:
+    """The scale that the quartiles of everybody say."""
+    below = np.cumsum(counts)
+    first, third = (int(np.argmax(below >= n)) for n in quartiles(int(below[-1])))
+    of = part_weights(part).of
+    return part.scales[int(scale_steps(part)(int(of[third] - of[first])))]
 
 
 def _block(

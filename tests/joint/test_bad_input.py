@@ -138,8 +138,8 @@ def asked_jointly(link: OneMachine) -> JointQuestion:
 
 
 def shares(link: OneMachine, question: JointQuestion) -> list[JointShares]:
-    said = link.ask(encode(question), question.members)
-    answers = [decode_answer(said[name]).aggregate for name in question.members]  # type: ignore[arg-type]
+    replies = link.ask(encode(question), question.members)
+    answers = [decode_answer(replies[name]).aggregate for name in question.members]  # type: ignore[arg-type]
     return [one for one in answers if isinstance(one, JointShares)]
 
 
@@ -223,12 +223,12 @@ def test_a_member_lost_after_it_shared_counts_and_writes_down_what_was_said_when
 
 
 def test_a_keeper_lost_in_the_middle_is_named_and_a_second_run_works(tmp_path: Path) -> None:
-    said = []
+    messages = []
 
     def lost(sender: str, receiver: str, message: bytes) -> bytes | None:
         if sender == "keeper Porto":
-            said.append(message)
-        return None if sender == "keeper Porto" and len(said) > 40 else message
+            messages.append(message)
+        return None if sender == "keeper Porto" and len(messages) > 40 else message
 
     with machine(tmp_path, lost) as link:
         replies = ask(link)

@@ -28,6 +28,7 @@ from tests.joint.pooled import (
     CRP,
     FAR,
     MONTHS,
+    ROUGH,
     SITE,
     STAGE,
     People,
@@ -37,7 +38,13 @@ from tests.joint.pooled import (
     populations,
 )
 from unpooled.center.questions import CellTable
-from unpooled.center.questions.joint import JointCategory, JointNumber, JointOutcome, JointPlan
+from unpooled.center.questions.joint import (
+    MOST_POINTS,
+    JointCategory,
+    JointNumber,
+    JointOutcome,
+    JointPlan,
+)
 from unpooled.errors import JointError
 from unpooled.federation.joint.computation.program import (
     CellMoments,
@@ -46,6 +53,7 @@ from unpooled.federation.joint.computation.program import (
     PartNumbers,
     cell_scale,
     part_weights,
+    scale_steps,
 )
 from unpooled.federation.joint.computation.secure import Opened
 from unpooled.federation.joint.keepers.channel import SealedChannel
@@ -112,6 +120,25 @@ def test_cells_tell_means_and_sds_where_people_are_at_points_enough() -> None:
         edges=tuple(edges.tolist()), counts=table.counts, means=moments.means, sds=moments.sds
     )
     told_table.check(FAR.lattice, "all", 20, 40)  # as every center's table is
+
+
+@pytest.mark.parametrize(
+    ("resolution", "high"), [(None, 100.0), (0.1, 120.0), (None, 1.0), (1.0, 10_000.0)]
+)
+def test_people_are_at_the_same_points_of_a_coarser_lattice_as_if_counted_there(
+    resolution: float | None, high: float
+) -> None:
+    width = 10.0 ** np.ceil(np.log10(10 * high / MOST_POINTS))
+    fine = replace(ROUGH, scale=width, resolution=resolution, upper=high, high=high)
+    values = np.random.default_rng(1).uniform(0, high, 2000)
+    if resolution:
+        values = np.round(values / resolution) * resolution
+    values = np.concatenate((values, [0.0, high]))
+    assert len(fine.scales) >= 4
+    for scale in fine.scales:
+        there = np.searchsorted(fine.at_scale(scale).edges, values)
+        here = np.searchsorted(fine.edges, values)
+        assert np.array_equal(fine.coarser(scale)[here], there)
 
 
 def test_means_are_told_where_no_person_stands_out() -> None:
@@ -323,6 +350,11 @@ def _number(
     some = [table for table in opened.tables if table is not None]
     if not some:
         return
+    if part.rough:
+        assert opened.scale is not None
+        end = float(part.scales.index(opened.scale))
+        yield from _search([scale_steps(part)], [(0, part_weights(part).most)], [end])
+        part = part.at_scale(opened.scale)
     yield from _tables(some, part.width, k)
     moments = [
         m for m, table in zip(opened.moments, opened.tables, strict=True) if table is not None

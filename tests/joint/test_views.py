@@ -69,15 +69,15 @@ def test_a_member_receives_questions_and_the_joint_answer(run: OneMachine) -> No
     each = [message.split(b'"')[3] for message in run.heard["Gent"]]
     assert each == [b"protocol", b"joint", b"joint-note"]
     note = msgspec.json.decode(run.heard["Gent"][-1], type=JointNote)
-    (said, *_) = (
+    (answer, *_) = (
         answer
         for message in run.heard["coordinator"]
         if isinstance((answer := decode_answer(message)).aggregate, ProtocolAnswer)
     )
     noted = decode_answer(note.answer.encode())
-    assert isinstance(said.aggregate, ProtocolAnswer)
+    assert isinstance(answer.aggregate, ProtocolAnswer)
     assert isinstance(noted.aggregate, ProtocolAnswer)
-    assert noted.aggregate.parts == said.aggregate.parts  # what an analyst gets, and no more
+    assert noted.aggregate.parts == answer.aggregate.parts  # what an analyst gets, and no more
 
 
 def test_a_keeper_receives_one_share_of_each_count_which_looks_like_chance(

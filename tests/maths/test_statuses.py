@@ -104,11 +104,11 @@ def test_the_expected_number_is_that_of_enumeration() -> None:
 
 def test_draws_have_the_covariance_of_a_conditional_sample() -> None:
     """Given their number, who had the event is a sample without replacement of that many."""
-    from unpooled.maths.survival.statuses import _statuses
+    from unpooled.maths.survival.statuses import _draws
 
     people = BlockPeople(0, ("a",), np.arange(20.0), np.ones(20), None, 5, 5)
-    many = _statuses(people, np.zeros((20, 20_000)), np.random.default_rng(1))
-    result = np.cov(many.drawn)
+    many = _draws(people, np.zeros((20, 20_000)), np.random.default_rng(1))
+    result = np.cov(many)
     exact = 0.25 * 0.75 * (np.eye(20) * 20 / 19 - 1 / 19)
     assert result == pytest.approx(exact * 19 / 20, abs=0.01)
 

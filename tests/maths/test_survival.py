@@ -229,6 +229,19 @@ def test_no_interval_of_a_median_begins_before_whole_people_could_make_it(
     assert happened >= left or whole.low[0] <= 0.5 + 1e-9
 
 
+@given(st.integers(0, 10_000), st.integers(5, 120), st.sampled_from([0.2, 1.0, 4.0]))
+def test_a_median_s_interval_begins_no_earlier_than_if_all_who_left_had_the_event(
+    seed: int, n: int, power: float
+) -> None:
+    """Whoever of them had it: the pooled lower band reaches a half no earlier than that."""
+    random = np.random.default_rng(seed)
+    times = np.sort(random.exponential(size=n).round(random.integers(1, 4)))
+    some = kaplan_meier(FollowUp.of(times, random.random(n) ** power)).quantile(0.5)[1]
+    first = kaplan_meier(FollowUp.of(times, np.ones(n))).quantile(0.5)[1]
+    assert first is not None
+    assert some is None or some >= first
+
+
 def test_lung_by_sex_is_as_published() -> None:
     rows = lung()
     men, women = (

@@ -87,11 +87,13 @@ def test_a_program_runs_a_protocol_and_reads_the_book(
 ) -> None:
     reply, study = program.send("POST", "/api/protocol", PLAN)
     assert reply.status == 202
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while study["state"] == "running" and time.monotonic() < until:
         time.sleep(0.1)
         _, study = program.send("GET", "/api/study")
-    assert {one["state"] for one in study["centers"]} <= {"answered", "partly"}
+    states = {one["state"] for one in study["centers"]}
+    assert states <= {"answered", "partly", "refused"}  # these centers were asked before
+    assert states & {"answered", "partly"}
     _, book = program.send("GET", "/api/book")
     assert book["centers"] == ["Haifa", "Lausanne", "Milan", "Oslo", "Porto"]
     reply, answer = program.send("POST", "/api/book/describe", {"variable": "crp", "by": "arm"})

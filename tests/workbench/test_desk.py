@@ -689,7 +689,16 @@ def test_every_word_of_the_desk_stands_in_one_file() -> None:
         answer = re.sub(r"<[^>]*>", "", page, flags=re.S)
         assert not re.search(r"[A-Za-z]", answer), (path.name, re.findall(r".*[A-Za-z].*", answer))
         assert not re.search(r'(aria-label|title|alt|placeholder)="[^"]', page), path.name
-    chosen = ["column.", "question.", "policy.", "status.", "tab.", "number.", "protocol.kind-"]
+    chosen = [
+        "page.",
+        "column.",
+        "question.",
+        "policy.",
+        "status.",
+        "tab.",
+        "number.",
+        "protocol.kind-",
+    ]
     chosen += ["decided.approved", "decided.refused", "decided.withdrawn", "language."]
     chosen += ["ledger.release", "ledger.refusal", "check.ok", "check.note", "check.bad"]
     for key in texts:

@@ -261,15 +261,20 @@ def test_pages_are_for_everybody(place: Place) -> None:
     run(part)
     watch(part)
     part.post("/book/survival", time="months", by="arm")
-    pages = ["/", "/ask", "/ask/compare", "/protocol", "/study", "/book", "/book/compare"]
-    pages += ["/book/quantiles", "/report", "/plan", "/left", "/programs"]
+    cards = re.findall(r'href="(/book/\w+)"', part.get("/book").text)
+    pages = ["/", "/ask", "/ask/compare", "/protocol", "/study", "/book", *cards]
+    pages += ["/report", "/plan", "/left", "/programs", "/cards/1", "/nowhere"]
+    pages.remove("/book/file")
+    assert len(pages) > 15
     with chromium() as browser:
-        tab = Tab(browser, viewport={"width": 390, "height": 800}, color_scheme="dark")
+        tab = Tab(browser, viewport={"width": 390, "height": 800})
         tab.page.goto(place.server.link("own"))
         for path in pages:
             tab.page.goto(f"{place.server.url}{path}")
             assert tab.page.evaluate("document.documentElement.scrollWidth") == 390, path
-            assert barriers(tab.page) == [], path
+            for scheme in ("light", "dark"):
+                tab.page.emulate_media(color_scheme=scheme)
+                assert barriers(tab.page) == [], (path, scheme)
 
 
 def test_what_was_not_shown_is_not_asked(place: Place) -> None:

@@ -164,6 +164,55 @@ def test_a_table_that_was_seen_is_drawn_in_the_catalogue(server: Server) -> None
         assert min(abs(share - true) for true in shares) < 0.003
 
 
+@pytest.mark.browser
+def test_a_study_is_asked_and_read_without_a_script(hospitals: dict[str, Path]) -> None:
+    """In a browser that runs none: what goes on is seen by loading the page again."""
+    source = open_files(hospitals, variables=VARIABLES)
+    with make_server(source, Address()) as server, chromium() as browser:
+        tab = Tab(browser, java_script_enabled=False, viewport={"width": 1400, "height": 900})
+        page = tab.page
+        page.goto(server.link("plain"))
+        page.fill("#search", "cr")
+        page.click("button:has-text('Search')")
+        assert page.locator("#variables tbody th").all_inner_texts() == ["crp"]
+        page.click("nav >> text=Protocol")
+        page.fill("#title", "CRP in sepsis")
+        page.select_option("#group-1", "arm")
+        page.check("#variables label:has-text('crp')")
+        page.click("text=Look at it")
+        page.select_option("#group-2", "sex")
+        page.fill("#place-2", "0")  # in the place of dragging it above the other
+        page.click("text=Look at it")
+        assert page.input_value("#group-1") == "sex"
+        page.click("text=See what each center would tell")
+        reload_until(page, "#check table")
+        page.click("text=Ask the centers once")
+        reload_until(page, "#run:not([data-poll])")
+        assert page.locator(".state.answered, .state.partly").count() == len(hospitals)
+        page.click("text=Look at what came back")
+        page.click("main a:text-is('Comparison')")
+        page.select_option("#f-by", "arm")
+        page.click("button:has-text('Show')")
+        sentence = page.inner_text("#card .answer")
+        assert "crp is higher in patient than in control" in sentence
+        page.click("text=Pin to the report")
+        assert page.inner_text(".card .answer") == sentence
+        with page.expect_download() as begun:
+            page.get_by_role("link", name="Word").click()
+        paragraphs = docx.Document(str(begun.value.path())).paragraphs
+        assert sentence in [paragraph.text for paragraph in paragraphs]
+        assert tab.sound
+    source.close()
+
+
+def reload_until(page: Any, selector: str) -> None:
+    until = time.monotonic() + 120
+    while not page.locator(selector).count():
+        assert time.monotonic() < until, page.content()
+        time.sleep(0.2)
+        page.reload()
+
+
 def test_it_works_without_a_script(researcher: Browser) -> None:
     _, card = follow(researcher, "/ask/describe", variable="crp", by="arm")
     assert "The mean of crp (mg/L) is" in card

@@ -1,1 +1,1 @@
-"""The analyses: one file each, with what a center says (`summarise`) and what comes of it."""
+"""The analyses at the coordinator, a file each: what is asked, and how answers are combined."""

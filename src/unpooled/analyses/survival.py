@@ -95,6 +95,8 @@ class OutcomeRequest:
             )
         if horizon is not None and not 0 < horizon < math.inf:
             raise InputError(f"horizon must be positive and finite, got {horizon:g}")
+        if isinstance(event_is, list | tuple | set | dict):
+            raise InputError(f"event_is must be one value, got {event_is!r}")
         meant = None if event_is is None else group_label(event_is)
         limit = None if horizon is None else float(horizon)
         return cls(request, event, meant, limit, checked_times(at, limit))

@@ -26,9 +26,7 @@ from unpooled.center.data.sources import Source
 from unpooled.center.data.variables import Variable
 from unpooled.center.gate import Asked, Asking, Gate, Judged, Release
 from unpooled.center.policy import Policy
-from unpooled.center.proposal.joint import JointCount
 from unpooled.center.proposal.protocol import ProtocolRun, Settled, raised_k
-from unpooled.center.proposal.summarise import Summary
 from unpooled.center.questions import (
     EVERYBODY,
     Answer,
@@ -314,6 +312,8 @@ class Center:
         gate.check_joint(question, small=small)
         run = self._run(question.protocol)
         seed = blake2b(encode(question), key=self._secret, person=b"unpooled drawers").digest()
+        from unpooled.center.proposal.joint import JointCount  # where one is asked for
+
         numbers = JointCount(run, rows, seed).vector(
             question.plan, question.members.index(self.name)
         )
@@ -451,6 +451,8 @@ class Center:
         terms = self._policy.terms(question, self._declared(question))
         number = len(self.ledger) + 1
         groups = list(cohort.groups)
+        from unpooled.center.proposal.summarise import Summary  # with all its mathematics
+
         summary = Summary(question, cohort, terms, asked.draft, number, self._secret)
         before = self._answers.get(encode(question))
         again = summary.again(before)

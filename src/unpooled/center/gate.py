@@ -60,7 +60,6 @@ from unpooled.center.questions.message import asked_about
 from unpooled.center.questions.protocol import Kind as VariableKind
 from unpooled.center.questions.protocol import PartQuestion
 from unpooled.center.records.ledger import Kind, Ledger
-from unpooled.center.records.sealing import receipt_key, sealed_shares
 from unpooled.center.records.signatures import (
     has_receipts,
     with_receipts,
@@ -69,7 +68,6 @@ from unpooled.center.records.signatures import (
 from unpooled.center.rule.memory import Draft, Memory, answer_digest
 from unpooled.errors import GateError, WhereError
 from unpooled.maths.arrays import IntArray
-from unpooled.maths.joint.shares import KEEPERS
 
 Asking = Question | CohortQuestion | None
 
@@ -304,6 +302,10 @@ class Gate:
         one tells, taken from the other, would leave people who may be fewer than K. With other
         members the same may be asked again: keepers open it once.
         """
+        from unpooled.maths.joint.shares import (
+            KEEPERS,
+        )  # here and below: where a joint one is asked
+
         members, policy = question.members, self.policy
         if self.center not in members or len(set(members)) < len(members):
             raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
@@ -344,6 +346,8 @@ class Gate:
 
         The same numbers are split and sealed alike, so that a steward decides on what leaves.
         """
+        from unpooled.center.records.sealing import sealed_shares
+
         self.check_joint(question, small=small)
         plan = question.plan
         if len(numbers) != question.length(self.center) or numbers.min(initial=0) < 0:
@@ -396,6 +400,8 @@ class Gate:
 
         The keepers' receipts show that they said so: nobody else can make them.
         """
+        from unpooled.center.records.sealing import receipt_key
+
         question, answer = note.question, decode_answer(note.answer.encode())
         keys = {
             keeper.name: receipt_key(question, keeper.name, secret) for keeper in question.keepers

@@ -8,12 +8,12 @@ from dataclasses import replace
 from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast, get_args, overload
+from typing import Any, Literal, TypeVar, Unpack, cast, get_args, overload
 
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.crosstab import run_crosstab
-from unpooled.analyses.numbers.compare import run_comparison
+from unpooled.analyses.numbers.compare import CompareOptions, run_comparison
 from unpooled.analyses.numbers.describe import run_describe
 from unpooled.analyses.numbers.parallel import run_distribution
 from unpooled.analyses.numbers.quantiles import run_quantiles
@@ -67,6 +67,14 @@ from unpooled.results.table1 import Layout, Table1Result
 
 OnMissing = Literal["stop", "exclude"]
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _CompareOptions(CompareOptions, total=False):
+    """What `compare` takes besides, of one variable or several."""
+
+    where: str | None
+    cuts: Sequence[float] | float | None
+    max_bins: int | None
 
 
 def _declared_as(analysis: Analysis) -> Callable[[F], F]:
@@ -486,17 +494,7 @@ class Federation:
 
     @overload
     def compare(
-        self,
-        variable: str,
-        by: str | None = None,
-        *,
-        groups: Sequence[object] | None = None,
-        ordered: bool = False,
-        where: str | None = None,
-        cuts: Sequence[float] | float | None = None,
-        alternative: Alternative = "two-sided",
-        method: str | Sequence[str] = "weighted",
-        max_bins: int | None = None,
+        self, variable: str, by: str | None = None, **options: Unpack[_CompareOptions]
     ) -> CompareResult: ...
 
     @overload
@@ -504,14 +502,7 @@ class Federation:
         self,
         variable: list[str] | tuple[str, ...],
         by: str | None = None,
-        *,
-        groups: Sequence[object] | None = None,
-        ordered: bool = False,
-        where: str | None = None,
-        cuts: Sequence[float] | float | None = None,
-        alternative: Alternative = "two-sided",
-        method: str | Sequence[str] = "weighted",
-        max_bins: int | None = None,
+        **options: Unpack[_CompareOptions],
     ) -> ManyComparisons: ...
 
     @_declared_as(COMPARE)

@@ -15,11 +15,15 @@ is true where the matching `round_...` changes nothing.
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from unpooled.maths.moments import MeanSD
-from unpooled.maths.ranks.mann_whitney import RankStatistics
+
+if TYPE_CHECKING:  # a center that is asked for no ranks does without
+    from unpooled.maths.ranks.mann_whitney import RankStatistics
 
 PARTS = 20  # of a standard error: the finest unit
 _DIGIT = 1e-9  # by so little a unit may miss SE/20: 4e-5/20 is not quite 2e-6
@@ -205,7 +209,7 @@ def is_variance_rounded(variance: float, people: int) -> bool:
     return people >= 1 and _sound(variance) and _same((round_variance(variance, people), variance))
 
 
-def round_ranks(ranks: RankStatistics) -> RankStatistics:
+def round_ranks(ranks: "RankStatistics") -> "RankStatistics":
     """U of two groups and its variances.
 
     U has two standard errors: √variance if the groups do not differ, 2·n_x·n_y·√effect_variance
@@ -214,6 +218,7 @@ def round_ranks(ranks: RankStatistics) -> RankStatistics:
 
     Examples
     --------
+    >>> from unpooled.maths.ranks.mann_whitney import RankStatistics
     >>> round_ranks(RankStatistics(50, 40, 217.0, 60666.67, 0.003871))
     RankStatistics(n_x=50, n_y=40, u=220.0, variance=61000.0, effect_variance=0.00385)
     """
@@ -222,7 +227,7 @@ def round_ranks(ranks: RankStatistics) -> RankStatistics:
     effect_variance = round_variance(ranks.effect_variance, smaller)
     error = max(math.sqrt(variance), 2 * pairs * math.sqrt(effect_variance))
     u = 0.0 if error == 0 else _at_most(pairs, ranks.u, unit(error))  # all tied: no pair differs
-    return RankStatistics(ranks.n_x, ranks.n_y, u, variance, effect_variance)
+    return replace(ranks, u=u, variance=variance, effect_variance=effect_variance)
 
 
 def _at_most(most: int, value: float, unit: float) -> float:
@@ -246,6 +251,8 @@ def are_ranks_rounded(
     >>> are_ranks_rounded(50, 40, 217.0, 61000.0, 0.00385)
     False
     """
+    from unpooled.maths.ranks.mann_whitney import RankStatistics
+
     try:
         ranks = RankStatistics(n_x, n_y, u, variance, effect_variance)
     except ValueError:

@@ -147,8 +147,8 @@ class ProtocolCheckResult:
                 continue
             public = self.variables.get(name, Variable())
             limits = variable.lower, variable.upper, public.lower, public.upper
-            known = {end for end, limit in zip(_ENDS * 2, limits, strict=True) if limit is not None}
-            lacking = [end for end in _ENDS if end not in known]
+            given = {end for end, limit in zip(_ENDS * 2, limits, strict=True) if limit is not None}
+            lacking = [end for end in _ENDS if end not in given]
             if lacking and not self._tells(LatticeQuestion, name):
                 yield _no_joint(
                     f"between which limits {name} lies ({' and '.join(lacking)}), which no center "

@@ -1,10 +1,10 @@
 """Outcomes in two groups, times to an event and proportions: what is simulated, and how.
 
-Centers tell alone what they can, or with a joint center too.
+Centers tell alone what they can, or everybody in a joint center.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from unpooled.analyses.survival import BlockAnswer, BlockView, OutcomeTables, outcome_of_blocks
 from unpooled.center.data.variables import Variable
+from unpooled.center.policy import Joint
 from unpooled.center.proposal.keyed_boundaries import keyed_draws
 from unpooled.center.questions import (
     CellTable,
@@ -22,11 +23,13 @@ from unpooled.center.questions import (
     SurvivalTables,
     block_label,
 )
+from unpooled.center.questions.joint import LEAST_MEMBERS, MOST_POINTS, JointOutcome
 from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.categories.mantel_haenszel import cochran_mantel_haenszel, risk_difference
+from unpooled.maths.joint.cutting import DRAW, joint_cells
 from unpooled.maths.lattice.cells import Moments
 from unpooled.maths.lattice.cutting import status_table
-from unpooled.maths.lattice.lattice import Lattice, LatticeTable
+from unpooled.maths.lattice.lattice import Lattice, LatticeTable, nice_number
 from unpooled.maths.survival.follow_up import FollowUp, stack
 from unpooled.maths.survival.kaplan_meier import kaplan_meier
 from unpooled.maths.survival.log_rank import log_rank
@@ -34,7 +37,7 @@ from unpooled.maths.survival.pseudo_times import Below, known_until, reconstruct
 from unpooled_study.simulations.families import Random
 
 OUTCOME_METHODS = ("pooled", "alone", "joint")
-"""Everybody's rows; what centers tell alone; the same with a joint center for what they cannot."""
+"""Everybody's rows; what centers tell alone; what a joint center of all of them tells."""
 
 
 class SurvivalSetting(msgspec.Struct, frozen=True, tag="survival", forbid_unknown_fields=True):
@@ -108,7 +111,6 @@ def _sizes(sizes: tuple[int, ...]) -> str:
 
 
 ARMS = ("x", "y")
-JOINT_MEMBERS = 3  # with fewer nothing is told jointly
 _GROUPING = Grouping(name="arm", levels=ARMS)
 _DECLARED = Variable()
 
@@ -175,13 +177,12 @@ class Cutting:
                 times = times[~here]
             else:
                 here[:] = False
-            below: Below = "both" if all(few) else "events" if few[0] else "censored"
             return GroupStatuses(
                 group=label,
                 events=None,
                 censored=None,
                 either=self._cut(times),
-                below=below,
+                below=_below(few),
                 followed=int(here.sum()) or None,
             )
         had, had_not = (self._cut(part) if len(part) else None for part in parts)
@@ -209,27 +210,62 @@ class Cutting:
                 answers.append(self.answer(center_name(center), arms))
         return answers
 
-    def jointly(self, people: People) -> list[BlockAnswer]:
-        """The same; arms without statuses, or of fewer than K people, go to a joint center."""
-        answers, members = [], []
-        joint = np.zeros(len(people.times), dtype=np.bool_)
-        for center in np.unique(people.centers).tolist():
-            arms = []
-            parts = list(people.by_arm(center))
-            for place, here in parts:
-                arm = self.arm(place, people.times[here], people.events[here])
-                if arm is None or arm.below is not None:
-                    joint |= here
-                else:
-                    arms.append(arm)
-            if len(arms) < len(parts):
-                members.append(center_name(center))
-            if arms:
-                answers.append(self.answer(center_name(center), arms))
-        if len(members) < JOINT_MEMBERS:
+    def jointly(self, people: People, joint: Joint) -> list[BlockAnswer]:
+        """The same with a joint center: of centers with fewer than 2K people, or of all."""
+        small = np.bincount(people.centers)[people.centers] < 2 * self.k
+        member = small | (joint == "all")
+        members = tuple(center_name(c) for c in np.unique(people.centers[member]).tolist())
+        if len(members) < LEAST_MEMBERS:
             return self.alone(people)
-        together = self.alone(people.chosen(joint).at_one_center())
-        return [*answers, *(replace(a, center="joint", members=tuple(members)) for a in together)]
+        alone = self.alone(people.chosen(~member))
+        together = self._together(people.chosen(member), self.scale if alone else None)
+        if together is None:
+            return alone
+        return [*alone, BlockAnswer("joint", self.k, together, members=members)]
+
+    def _together(self, people: People, scale: float | None) -> SurvivalTables | None:
+        """What keepers open of these people: counts alone, by status and cell; None of too few.
+
+        Without a scale that centers tell alone, it is a part of the horizon.
+        """
+        part = _few_points(self._outcome, scale or nice_number(self.horizon / 6), self.horizon)
+        random = np.random.default_rng(list(self.secret))
+        times = np.minimum(people.times, self.horizon)
+        events = people.events & (people.times <= self.horizon)
+        groups = []
+        for arm in range(len(ARMS)):
+            here = people.arms == arm
+            if here.sum() < 2 * self.k:
+                return None  # both arms are one block
+            few = [int((here & status).sum()) < self.k for status in (events, ~events)]
+            statuses = [here] if any(few) else [here & events, here & ~events]
+            tables = [_opened(times[some], part.edges, self.k, random) for some in statuses]
+            either, had, had_not = (*tables, None, None) if any(few) else (None, *tables)
+            groups.append(
+                GroupStatuses(
+                    group=block_label([[ARMS[arm]]]),
+                    events=had,
+                    censored=had_not,
+                    either=either,
+                    below=_below(few),
+                )
+            )
+        return SurvivalTables(scale=part.scale, groups=tuple(groups), resolution=part.resolution)
+
+    def _outcome(self, scale: float) -> JointOutcome:
+        """The outcome as the plan of a joint center has it."""
+        return JointOutcome(
+            variable="time",
+            event="event",
+            event_is="1",
+            horizon=self.horizon,
+            scale=scale,
+            resolution=self.resolution,
+            lower=None,
+            upper=None,
+            low=0.0,
+            high=self.horizon,
+        )
 
     def combine(self, answers: Sequence[BlockAnswer]) -> "Combined | None":
         """What the coordinator makes of it; None where an arm is told by nobody."""
@@ -245,6 +281,33 @@ class Cutting:
 def center_name(number: int) -> str:
     """What a center is called."""
     return f"center {number}"
+
+
+def _below(few: Sequence[bool]) -> Below | None:
+    """Which statuses have too few people."""
+    if not any(few):
+        return None
+    return "both" if all(few) else "events" if few[0] else "censored"
+
+
+def _few_points(
+    part: Callable[[float], JointOutcome], scale: float, horizon: float
+) -> JointOutcome:
+    """On a lattice that is not too fine: as `federation.joint.plan` has it."""
+    while (made := part(scale)).width > MOST_POINTS:
+        scale = max(2 * scale, 10 * horizon / MOST_POINTS)
+    return made
+
+
+def _opened(times: FloatArray, edges: FloatArray, k: int, random: Random) -> CellTable:
+    """A table that keepers open: counts alone."""
+    counts = np.bincount(np.searchsorted(edges, times, "left"), minlength=len(edges) + 1)
+    draws, coins = random.integers(0, DRAW + 1, len(counts)), random.integers(0, 2, len(counts))
+    cells = joint_cells(counts, k, draws, coins)
+    none = (None,) * len(cells.counts)
+    return CellTable(
+        edges=tuple(edges[list(cells.edges)].tolist()), counts=cells.counts, means=none, sds=none
+    )
 
 
 def _cell_table(table: LatticeTable) -> CellTable:
@@ -284,7 +347,7 @@ def simulate_survival(setting: SurvivalSetting, random: Random) -> FloatArray:
     )
     full = people.pooled()
     logs, errors = [log_rank(full, stratified=True).log_p], _median_errors(full, truth)
-    for answers in (cutting.alone(people), cutting.jointly(people)):
+    for answers in (cutting.alone(people), cutting.jointly(people, "all")):
         combined = cutting.combine(answers)
         if combined is None:
             logs.append(0.0)
@@ -352,17 +415,12 @@ def simulate_proportion(setting: ProportionSetting, random: Random) -> FloatArra
 
 
 def _told_counts(counts: IntArray, k: int) -> tuple[IntArray, IntArray]:
-    """The centers that tell all four cells; the same, and the others as one.
+    """The centers that tell all four cells; and all centers as one, where they are three or more.
 
-    A center with a small cell gives what it cannot tell to the joint center; what it tells of its
-    other group is compared with that, so all of it is in one stratum.
+    Where even these have a small cell, a joint center does not tell it either.
     """
     small = ((counts > 0) & (counts < k)) | (counts.sum(axis=2, keepdims=True) < k)
-    whole = ~small.any(axis=(1, 2))
-    alone = counts[whole]
-    if np.sum(~whole) < JOINT_MEMBERS:
-        return alone, alone
-    joint = counts[~whole].sum(axis=0)
-    if np.any((joint > 0) & (joint < k)) or np.any(joint.sum(axis=1) < k):
-        return alone, alone
-    return alone, np.concatenate([alone, joint[None]])
+    alone = counts[~small.any(axis=(1, 2))]
+    joint = counts.sum(axis=0)
+    few = np.any((joint > 0) & (joint < k)) or np.any(joint.sum(axis=1) < 2 * k)
+    return alone, alone if few or len(counts) < LEAST_MEMBERS else joint[None]

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from itertools import combinations
 from math import inf, sqrt
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from unpooled.analyses.crosstab import LevelCells, LevelTables, combine_crosstab
 from unpooled.analyses.numbers.compare import (
     BY_CENTER,
     KRUSKAL,
+    CompareOptions,
     Comparing,
     GroupTests,
     Unit,
@@ -128,6 +129,13 @@ R = TypeVar("R", CompareResult, QuantileSummary)
 
 FORMAT = "unpooled book 1"
 COMPARE_METHODS = (*BY_CENTER, "parallel")
+
+
+class _CompareOptions(CompareOptions, total=False):
+    """What `compare` takes besides, of one variable or several."""
+
+    where: Where
+    strata: Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -790,16 +798,7 @@ class Book:
 
     @overload
     def compare(
-        self,
-        variable: str,
-        by: Names,
-        *,
-        groups: Sequence[object] | None = None,
-        ordered: bool = False,
-        where: Where = None,
-        strata: Names = None,
-        alternative: Alternative = "two-sided",
-        method: str | Sequence[str] = "weighted",
+        self, variable: str, by: Names, **options: Unpack[_CompareOptions]
     ) -> CompareResult: ...
 
     @overload
@@ -807,13 +806,7 @@ class Book:
         self,
         variable: list[str] | tuple[str, ...],
         by: Names,
-        *,
-        groups: Sequence[object] | None = None,
-        ordered: bool = False,
-        where: Where = None,
-        strata: Names = None,
-        alternative: Alternative = "two-sided",
-        method: str | Sequence[str] = "weighted",
+        **options: Unpack[_CompareOptions],
     ) -> ManyComparisons: ...
 
     def compare(
@@ -932,6 +925,7 @@ class Book:
             )
         outcome = outcomes[0]
         listed = _names(covariates)
+        self._check_covariates(listed, _names(strata), _names(by))
         selection = self._select(by, groups, where, (*_names(strata), *listed) or None)
         chapter = self._chapter(
             SurvivalQuestion,
@@ -972,6 +966,19 @@ class Book:
         times = checked_times(at, outcome.horizon) if at is not None else ()
         record = replace(self._record([]), merged=())
         return replace(combine_survival(tables, times), record=record)
+
+    def _check_covariates(
+        self, covariates: tuple[str, ...], strata: tuple[str, ...], by: tuple[str, ...]
+    ) -> None:
+        names = [one.name for family in self.protocol.families() for one in family]
+        for name in covariates:
+            if name not in names:
+                raise InputError(f"covariates: {unknown('grouping', name, names)}")
+            for role, others in (("strata", strata), ("by", by)):
+                if name in others:
+                    raise InputError(f"covariates and {role} must differ, got {name!r} in both")
+        if len(set(covariates)) < len(covariates):
+            raise InputError(f"covariates must differ, got {', '.join(covariates)}")
 
     def crosstab(
         self,

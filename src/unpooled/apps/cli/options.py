@@ -140,6 +140,19 @@ BOOK = (
 """In place of centers: what they said before."""
 
 
+COVARIATES = _parameter(
+    "covariates",
+    list[str] | None,
+    typer.Option(
+        "--covariates",
+        metavar="NAMES...",
+        help="With --book: groupings that the hazard ratio is adjusted for.",
+    ),
+    None,
+)
+"""Of `survival` alone."""
+
+
 def picture(analysis: Analysis) -> tuple[Parameter, Parameter]:
     """What every command may write, and how it may print."""
     return (

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unpooled.center.data.arrow_stream import read_stream
-from unpooled.center.data.csv_file import load_csv
 from unpooled.center.data.scratch import Scratch
 from unpooled.center.data.sql import literal, quote
 from unpooled.center.data.where import Kind
@@ -110,6 +108,8 @@ class Source:
     def batches(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[dict[str, Column]]:
         """Run a query and give its columns, numbers without gaps, some rows at a time."""
         if self._scratch is not None:
+            from unpooled.center.data.arrow_stream import read_stream
+
             relation = self._connection.sql(sql, params=list(parameters))
             yield from read_stream(relation.__arrow_c_stream__())
             return
@@ -437,6 +437,8 @@ def _open_file(path: Path, scratch: Scratch | None) -> Source:
     try:
         match path.suffix.lower():
             case ".csv" | ".tsv" | ".txt":
+                from unpooled.center.data.csv_file import load_csv
+
                 load_csv(connection, path, name)
             case ".parquet" | ".pq":
                 opened = OpenedFile.of(path)

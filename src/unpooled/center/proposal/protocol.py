@@ -26,7 +26,6 @@ from unpooled.center.data.sql import literal, quote
 from unpooled.center.data.variables import Codebook, Variable
 from unpooled.center.gate import Asked, Gate, Judged, blocks_name
 from unpooled.center.policy import Policy
-from unpooled.center.proposal.summarise import Summary
 from unpooled.center.questions import (
     MISSING_LEVEL,
     Answer,
@@ -226,6 +225,8 @@ class ProtocolRun:
             blocks_name(question.blocks or ()), cohort.blocks or {}, self._number
         )
         terms = policy.terms(question, declared)
+        from unpooled.center.proposal.summarise import Summary  # with all its mathematics
+
         summary = Summary(question, cohort, terms, draft, self._number, self.rows.secret)
         groups = list(cohort.groups)
         aggregate = summary.again(self.before.get(encode(question))) or summary.aggregate()

@@ -18,7 +18,7 @@ from unpooled.center.questions.protocol import Protocol
 from unpooled.errors import InputError
 from unpooled.maths.arrays import FloatArray, IntArray
 from unpooled.maths.joint.cutting import DRAWERS
-from unpooled.maths.lattice.lattice import Lattice
+from unpooled.maths.lattice.lattice import WHOLE, Lattice
 
 MOST_POINTS = 1024  # at which a variable is counted: each costs a share, in each block
 MOST_BLOCKS = 512
@@ -94,7 +94,41 @@ class JointScale(JointPart, frozen=True, kw_only=True):
 
 
 class JointNumber(JointScale, frozen=True, tag="number", tag_field="kind", kw_only=True):
-    """A variable with numbers."""
+    """A variable with numbers.
+
+    Where it is `rough`, nobody knows how far it spreads: people are counted at finer points than
+    they are told at, and the keepers agree on one of `scales` first, by the quartiles of all.
+    """
+
+    rough: bool = False
+
+    def at_scale(self, scale: float) -> "JointNumber":
+        """The same on the lattice of another scale."""
+        return msgspec.structs.replace(self, scale=scale, rough=False)
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """The scales to choose from, of which all points are points here, too."""
+        if not self.rough:
+            return (self.scale,)
+        nice = (float(f"{digit}e{power}") for power in range(-9, 10) for digit in (1, 2, 5))
+        some = (one for one in nice if self.scale <= one <= self.high - self.low)
+        return tuple(s for s in some if (self._places(s) >= 0).all()) or (self.scale,)
+
+    def coarser(self, scale: float) -> IntArray:
+        """The point on another scale's lattice of each point here."""
+        return np.searchsorted(self._places(scale), np.arange(self.width))
+
+    def _places(self, scale: float) -> IntArray:
+        """Which edge here is each edge of another scale's lattice, a last digit aside; else -1."""
+        fine, coarse = self.edges, self.at_scale(scale).edges
+        behind = np.searchsorted(fine, coarse)
+        beside = np.clip(behind[:, None] + np.array([-1, 0, 1]), 0, len(fine) - 1)
+        apart = np.abs(fine[beside] - coarse[:, None])
+        nearest = np.argmin(apart, axis=1)[:, None]
+        places = np.take_along_axis(beside, nearest, axis=1)[:, 0]
+        found = np.take_along_axis(apart, nearest, axis=1)[:, 0] <= WHOLE * self.lattice.step
+        return np.where(found, places, -1)
 
 
 class JointOutcome(JointScale, frozen=True, tag="outcome", tag_field="kind", kw_only=True):

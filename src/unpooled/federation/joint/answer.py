@@ -104,10 +104,10 @@ class _Answers:
                 aggregate = Sizes(sizes=tuple(Size(group=g, n=n) for g, n in each))
                 declared = Variable()
             case MomentsQuestion():
-                part, some = self._parts[JointNumber, question.variable, None]
+                part, some = self._number(question.variable)
                 aggregate, declared = self._moments(some), part.declared
             case LatticeQuestion():
-                part, some = self._parts[JointNumber, question.variable, None]
+                part, some = self._number(question.variable)
                 aggregate, declared = self._tables(part, some), part.declared
             case CategoryQuestion():
                 part, some = self._parts[JointCategory, question.variable, None]
@@ -128,6 +128,11 @@ class _Answers:
             if block not in labels
         )
         return Answer(k=self._k, aggregate=aggregate, refusals=refusals)
+
+    def _number(self, variable: str) -> tuple[JointNumber, PartNumbers]:
+        """A number as it was told, on the scale that was agreed on."""
+        part, some = self._parts[JointNumber, variable, None]
+        return part if some.scale is None else part.at_scale(some.scale), some
 
     def _each(self, some: Sequence[Any], missing: Sequence[int]) -> Iterator[tuple[str, Any, Any]]:
         """Blocks of which something is told, with how many lack a value where they are K."""

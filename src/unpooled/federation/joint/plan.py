@@ -127,9 +127,11 @@ def _part(name: str, variable: ProtocolVariable, public: Public) -> Part:
     cells = [group.table for table in tables for group in table.groups]
     low, high = _window(name, declared, cells, [table.scale for table in tables])
     scale = declared.scale or _scale([table.scale for table in tables], low, high)
+    rough = declared.scale is None and not tables
 
     def part(scale: float) -> JointNumber:
         return JointNumber(
+            rough=rough,
             variable=name,
             missing=variable.missing,
             scale=scale,
@@ -140,6 +142,8 @@ def _part(name: str, variable: ProtocolVariable, public: Public) -> Part:
             high=high,
         )
 
+    if rough:
+        scale = 10.0 ** math.ceil(math.log10(10 * (high - low) / MOST_POINTS))
     return _few_points(part, scale, high - low)
 
 

@@ -143,8 +143,8 @@ def matched(people: Placed, table: LatticeTable, whole: MeanSD | None) -> Placed
     loose = blind[cell]
     if whole is None or not whole.sd > 0 or not loose.any():
         return people
-    own = np.where(loose, cell, len(blind) + np.arange(len(cell)))
-    _, place = np.unique(own, return_inverse=True)
+    block = np.where(loose, cell, len(blind) + np.arange(len(cell)))
+    _, place = np.unique(block, return_inverse=True)
     counts = np.bincount(place, people.weights).astype(np.float64)
     weights = _tilted(people.values, people.weights, place, counts, whole)
     return replace(people, weights=weights)

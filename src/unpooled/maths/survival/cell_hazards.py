@@ -13,6 +13,7 @@ References
 .. [2] Friedman (1982), Annals of Statistics 10, 101-113.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ from unpooled.maths.lattice.lattice import Lattice, LatticeTable, one_value
 EITHER, EVENTS, CENSORED = 0, 1, 2  # which hazard a table is of: the sum of both, or one
 _PIECE = 80.0  # people in cells inside a piece, at least
 _STEPS = 25  # of EM
+_FEWEST = 5  # people of whom one may stand apart; and steps of the grid up to the mean
+_SHARE = 0.64  # of the squares, of who dominates ten or twenty exponential times
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class _Cells:
     people: FloatArray
     kind: IntArray
     blank: BoolArray  # whether it tells no mean
+    mean: FloatArray
+    bare: BoolArray  # the last one of a table, if it tells a mean and no SD
 
     @classmethod
     def of(cls, tables: Sequence[LatticeTable], kinds: Sequence[int], lattice: Lattice) -> "_Cells":
@@ -46,12 +51,19 @@ class _Cells:
             np.concatenate([table.counts for table in tables]).astype(np.float64),
             np.repeat(kinds, sizes),
             np.concatenate([np.isnan(table.means) for table in tables]),
+            np.concatenate([table.means for table in tables]),
+            np.concatenate([_is_bare(table) for table in tables]),
         )
 
     @property
     def wide(self) -> BoolArray:
         """Which hold more than one value."""
         return ~one_value(self.low, self.high)
+
+
+def _is_bare(table: LatticeTable) -> BoolArray:
+    last = np.arange(len(table.counts)) == len(table.counts) - 1
+    return np.asarray(last & np.isnan(table.sds) & ~np.isnan(table.means))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +179,8 @@ def spread_by_hazards(
 ) -> FloatArray:
     """The values, ascending in each of the tables' cells; those of cells without a mean anew.
 
-    `hazards` are those of the arm of each table.
+    `hazards` are those of the arm of each table. In last cells without an SD one leaves far later
+    than the others.
 
     Examples
     --------
@@ -180,15 +193,15 @@ def spread_by_hazards(
     """
     cells = _Cells.of(tables, [kind] * len(tables), lattice)
     blank = cells.blank & cells.wide
+    spread = _with_late(values, cell, cells, lattice)
     if not blank.any():
-        return values
+        return spread
     whose = np.repeat(np.arange(len(tables)), [len(table.counts) for table in tables])
     order = np.lexsort((values, cell))
     number = cell[order]
     begin = np.searchsorted(number, number)
     size = np.searchsorted(number, number, "right") - begin
     level = (np.arange(len(number)) - begin + 0.5) / size
-    spread = np.array(values)
     for model in {id(one): one for one in hazards}.values():
         of_model = np.array([one is model for one in hazards])[whose[number]] & blank[number]
         if not of_model.any():
@@ -198,3 +211,37 @@ def spread_by_hazards(
         moved = model.when(kind, start + level[of_model] * (end - start))
         spread[order[of_model]] = np.clip(moved, cells.low[some], cells.high[some])
     return spread
+
+
+def _with_late(values: FloatArray, cell: IntArray, cells: _Cells, lattice: Lattice) -> FloatArray:
+    """The values with people of bare cells anew: an SD is withheld where one dominates it."""
+    spread, grain = np.array(values), lattice.resolution or 0.0
+    for i in np.flatnonzero(cells.bare & cells.wide):
+        here = np.flatnonzero(cell == i)
+        excess, n = cells.mean[i] - cells.low[i], len(here)
+        if n != cells.people[i] or n < _FEWEST or excess < _FEWEST * grain:  # few different values
+            continue
+        times = cells.low[i] + excess * _one_late(n)
+        if times[-1] < cells.high[i]:
+            spread[here[np.argsort(values[here], kind="stable")]] = times
+    return spread
+
+
+def _one_late(n: int) -> FloatArray:
+    """Expected times, ascending, of mean 1: exponential ones, of whom the last has so many squares.
+
+    With o for the last one and v for the variance of the others over the square of their mean m
+    = (n − o)/(n − 1), their squares about 1 are (n − 1)(v m² + (m − 1)²).
+
+    Examples
+    --------
+    >>> _one_late(10).round(2)
+    array([0.09, 0.2 , 0.31, 0.45, 0.6 , 0.79, 1.02, 1.34, 1.8 , 3.39])
+    """
+    others = np.cumsum(1 / np.arange(n, 1, -1))  # the first n − 1 of n order statistics
+    others = others / others.mean()
+    v, ratio = float(others.var()), 1 / _SHARE - 1
+    # with x = o − 1: m − 1 = −x/(n − 1); ratio x² = (n − 1) v (1 − x/(n − 1))² + x²/(n − 1)
+    a, b = ratio - (1 + v) / (n - 1), 2 * v
+    x = (-b + math.sqrt(b * b + 4 * a * v * (n - 1))) / (2 * a)
+    return np.append(others * (n - 1 - x) / (n - 1), 1 + x)

@@ -41,6 +41,8 @@ from unpooled.maths.survival.statuses import BlockPeople, Statuses, expected_sta
 Below = Literal["events", "censored", "both"]
 """Which status had fewer than K people, so that none was told."""
 
+_UNCUT = 2.5  # times K people, in a last cell: fewer than K of them are not at the horizon
+
 Tables = tuple[LatticeTable, ...]
 Times = tuple[FloatArray, FloatArray]  # and how many people each stands for
 
@@ -187,7 +189,7 @@ def _tell_all_they_may(blocks: Sequence[Block]) -> set[int]:
     """The centers that withhold nothing because of earlier answers, as far as can be seen.
 
     These tell moments; and where they tell the mean of a cell of events, then also its SD, which is
-    what a center leaves out first.
+    what a center leaves out first. In a last cell it may be that one person dominates it.
     """
     telling, thinned = set[int](), set[int]()
     for block in blocks:
@@ -195,7 +197,7 @@ def _tell_all_they_may(blocks: Sequence[Block]) -> set[int]:
             if not np.isnan(table.means).all():
                 telling.add(block.center)
         for table in block.tables.events:
-            if np.any(np.isnan(table.sds) & ~np.isnan(table.means)):
+            if np.any((np.isnan(table.sds) & ~np.isnan(table.means))[:-1]):
                 thinned.add(block.center)
     return telling - thinned
 
@@ -217,7 +219,8 @@ def _with_horizon(blocks: Sequence[Block], lattice: Lattice) -> list[ArmTables]:
 
     K people and K others have one at their center. Fewer of either are in the last cell with the
     others. A center that tells means withholds one where all but 1 to K−1 of a cell's people share
-    a value with K others (`cell_moments`), so a crowd shows. How many are there is estimated as
+    a value with K others (`cell_moments`), so a crowd shows; and where counts alone are told, as by
+    a joint center, since a cell of so many would have been cut. How many are there is estimated as
     unknown statuses are, from all blocks; where no center has a crowd, nobody is.
     """
     frank = _tell_all_they_may(blocks)
@@ -264,6 +267,8 @@ def _at_horizon(block: Block, lattice: Lattice, frank: bool) -> _AtHorizon | Non
         if tables.either:  # of those who had the event, too: these are few where they are below K
             few = people if tables.below == "censored" else few
         return _AtHorizon(0, people - few if few > 0 else 0, people - 1)
+    if not frank and people >= _UNCUT * k:
+        return _AtHorizon(0, people - k + 1, people)
     most = min(people, k - 1) if frank else people
     while most and _others(table, most, lattice) is None:
         most -= 1

@@ -9,7 +9,9 @@ events or more are not taken to stand for those that had fewer.
 
 Curves, tests and hazard ratios are linear in the single statuses, to first order. So they are
 computed with expected statuses, and `Statuses.drawn` says how far these may be off: their
-variance over draws from the posterior is added to that of the complete data [2]_.
+variance over draws from the posterior is added to that of the complete data [2]_. What is expected
+is so at the mode: where most that is known are ranges, the posterior is wide and leans to the
+middle of them, and its mean with it.
 
 References
 ----------
@@ -68,19 +70,22 @@ def expected_statuses(blocks: Sequence[BlockPeople], end: float) -> dict[int, St
     >>> times, one = np.arange(1.0, 61.0), np.ones(60)
     >>> half = BlockPeople(0, ("a",), times, one, np.tile([0.0, 1.0], 30))
     >>> few = BlockPeople(1, ("a",), times, one, None, 1, 9)
-    >>> found = expected_statuses([half, half, few], 60.0)
-    >>> list(found), bool(5 < found[2].events.sum() < 9)
+    >>> blocks = expected_statuses([half, half, few], 60.0)
+    >>> list(blocks), bool(5 < blocks[2].events.sum() < 9)
     ([2], True)
     """
     unknown = [i for i, block in enumerate(blocks) if block.events is None]
     if not unknown:
         return {}
     model = _Model.of(blocks, end)
-    coefficients = _posterior(_Counts.of(blocks, model))
-    random = np.random.default_rng(_SEED + 1)
-    return {
-        i: _statuses(blocks[i], model.columns(blocks[i]) @ coefficients, random) for i in unknown
-    }
+    posterior = _posterior(_Counts.of(blocks, model))
+    random, statuses = np.random.default_rng(_SEED + 1), dict[int, Statuses]()
+    for i in unknown:
+        columns = model.columns(blocks[i])
+        drawn = _draws(blocks[i], columns @ posterior.draws, random)
+        _, chance, _ = _chances(blocks[i], columns @ posterior.modes)
+        statuses[i] = Statuses(blocks[i].people * (chance @ posterior.weights), drawn)
+    return statuses
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,11 +264,20 @@ def _chance(logit: FloatArray) -> FloatArray:
     return np.asarray(1 / (1 + np.exp(-np.clip(logit, -35, 35))))
 
 
-def _posterior(counts: _Counts) -> FloatArray:
-    """Coefficients drawn from the posterior, a column per draw.
+@dataclass(frozen=True, slots=True)
+class _Posterior:
+    """Coefficients, a column per draw; and their modes for each SD of the center effects."""
 
-    Normal about the mode for a given SD of the center effects, and that SD from its own posterior
-    by Laplace's approximation, as in [3]_. Draws come in pairs on both sides of the mode.
+    draws: FloatArray
+    modes: FloatArray
+    weights: FloatArray
+
+
+def _posterior(counts: _Counts) -> _Posterior:
+    """Normal about the mode for a given SD of the center effects.
+
+    That SD has its own posterior by Laplace's approximation, as in [3]_. Draws come in pairs on
+    both sides of the mode.
     """
     modes, weights = [], []
     at = np.array(counts.expected)
@@ -284,7 +298,8 @@ def _posterior(counts: _Counts) -> FloatArray:
         normal = random.standard_normal((len(mode), int(np.sum(chosen == number))))
         away = np.linalg.solve(np.linalg.cholesky(information).T, normal)
         drawn += [mode[:, None] + away, mode[:, None] - away]
-    return np.concatenate(drawn, axis=1)
+    of_each = np.column_stack([mode for mode, _ in modes])
+    return _Posterior(np.concatenate(drawn, axis=1), of_each, chance / chance.sum())
 
 
 def _mode(
@@ -312,11 +327,10 @@ def _mode(
     return at, height, full
 
 
-def _statuses(block: BlockPeople, logit: FloatArray, random: np.random.Generator) -> Statuses:
-    """Expected statuses given the range, and draws of them; `logit` has a column per draw.
+def _chances(block: BlockPeople, logit: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The chance of each number of events, of each person given the range, and the mean number.
 
-    Given their number, statuses are a conditional Poisson sample, whose covariance is near that of
-    [4]_: diag(v) − v vᵀ/Σv with v = p(1 − p).
+    `logit` has a column per draw, and so have they.
     """
     people = block.people[:, None]
     ranges = _Ranges.of([block])
@@ -325,15 +339,24 @@ def _statuses(block: BlockPeople, logit: FloatArray, random: np.random.Generator
     chance = np.exp(terms - terms.max(axis=0))
     chance /= chance.sum(axis=0)
     mean = ranges.numbers[0] @ chance
+    return chance, _with_sum(logit, people, mean), mean
+
+
+def _draws(block: BlockPeople, logit: FloatArray, random: np.random.Generator) -> FloatArray:
+    """How far draws of the statuses differ from what is expected; `logit` has a column per draw.
+
+    Given their number, statuses are a conditional Poisson sample, whose covariance is near that of
+    [4]_: diag(v) − v vᵀ/Σv with v = p(1 − p).
+    """
+    people, numbers = block.people[:, None], _Ranges.of([block]).numbers[0]
+    chance, p, mean = _chances(block, logit)
     place = (np.cumsum(chance, axis=0) < random.random(chance.shape[1])).sum(axis=0)
-    number = ranges.numbers[0][np.minimum(place, len(chance) - 1)]
-    p = _with_sum(logit, people, mean)
+    number = numbers[np.minimum(place, len(chance) - 1)]
     v = people * p * (1 - p)
     normal = np.sqrt(v) * random.standard_normal(v.shape)
     whole = np.maximum(v.sum(axis=0), 1e-12)
     noise = normal + v * (number - mean - normal.sum(axis=0)) / whole
-    events = people[:, 0] * p.mean(axis=1)
-    return Statuses(events, people * p - events[:, None] + noise)
+    return np.asarray(people * (p - p.mean(axis=1, keepdims=True)) + noise)
 
 
 def _with_sum(logit: FloatArray, people: FloatArray, total: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unpooled.errors import InputError
-from unpooled.results.report.parts import Part, parts_html
+from unpooled.results.report.parts import Answer, Part, parts_html
 
 if TYPE_CHECKING:
     import altair
@@ -58,12 +58,22 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a report: a heading, its parts, and figures below them."""
+    """A section of a report: a heading, the answer, its figures, and its other parts below them."""
 
     heading: str
     parts: Sequence[Part]
     figures: Sequence[Figure] = ()
     below: bool = False  # it belongs to the section before it
+
+    @property
+    def first(self) -> list[Part]:
+        """The parts above the figures."""
+        return [part for part in self.parts if isinstance(part, Answer)]
+
+    @property
+    def others(self) -> list[Part]:
+        """The parts below the figures."""
+        return [part for part in self.parts if not isinstance(part, Answer)]
 
 
 def page(title: str, under: str, sections: Sequence[Section]) -> str:
@@ -86,7 +96,8 @@ def _section(section: Section) -> str:
     )
     tag = "h3" if section.below else "h2"
     heading = f"<{tag}>{escape(section.heading)}</{tag}>" if section.heading else ""
-    return f"<section>{heading}{parts_html(section.parts)}{figures}</section>"
+    first, others = parts_html(section.first), parts_html(section.others)
+    return f"<section>{heading}{first}{figures}{others}</section>"
 
 
 def svg(chart: "altair.TopLevelMixin") -> str:

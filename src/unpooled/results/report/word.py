@@ -32,10 +32,12 @@ def document(title: str, under: str, sections: Sequence[Section]) -> bytes:
     for section in sections:
         if section.heading:
             whole.add_heading(_text(section.heading), level=2 if section.below else 1)
-        for part in section.parts:
+        for part in section.first:
             _add(whole, part)
         for figure in section.figures:
             _add_figure(whole, figure)
+        for part in section.others:
+            _add(whole, part)
     written = BytesIO()
     whole.save(written)
     return written.getvalue()

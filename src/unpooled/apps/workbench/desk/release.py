@@ -331,7 +331,7 @@ def _tables(aggregate: object, write: _Writer) -> Iterator[Table]:
 
 
 def _catalogue(aggregate: Catalogue, write: _Writer) -> Table:
-    rows = (Row((v.name,), (Cell(v.kind),)) for v in aggregate.variables)
+    rows = (Row((v.name,), (Cell(_kind(v.kind, write.words)),)) for v in aggregate.variables)
     return write.table(["kind"], rows, naming=(str(write.words("column.variable")),))
 
 
@@ -376,6 +376,11 @@ def _followed(people: int, write: _Writer, group: tuple[str, ...]) -> Table:
     title = f"{' · '.join(filter(None, group))}, {write.words('status.followed')}"
     row = write.row((*group, "followed"), people=people)
     return write.table(["people"], [Row((), row.cells)], title, ())
+
+
+def _kind(kind: str, words: Words) -> str:
+    key = f"column.is-{kind}"
+    return str(words(key)) if words.has(key) else kind
 
 
 def _ranges(edges: Sequence[float | None], words: Words) -> list[str]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from unpooled.apps.workbench.foundation.forms import read_fields
 from unpooled.apps.workbench.foundation.sessions import Session, Sessions
+from unpooled.apps.workbench.in_words.words import Words
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -71,7 +72,7 @@ class Guard:
         try:
             body = await _read(scope, receive)
         except _TooLarge:
-            await _refuse(scope, sent, 413, f"A request may have at most {MOST_BYTES:,} bytes.")
+            await _refuse(scope, sent, 413, _say("too-large", most=f"{MOST_BYTES:,}"))
             return
         refusal = self._refusal(scope, body)
         if refusal is not None:
@@ -83,12 +84,12 @@ class Guard:
         """Why a request is not let through; its session is put into the scope."""
         headers = _headers(scope)
         if headers.get("host") not in self.hosts:
-            return 421, "This page is not served under this name."
+            return 421, _say("other-host")
         if scope["method"] not in ("GET", "HEAD", "POST"):
-            return 405, "This method is not served."
+            return 405, _say("other-method")
         writes = scope["method"] == "POST"
         if writes and not self._same_origin(headers):
-            return 403, "Another page sent this. Nothing was done."
+            return 403, _say("other-page")
         session = self._session(headers)
         scope["session"] = session
         if self._is_public(scope["path"]):
@@ -96,7 +97,7 @@ class Guard:
         if session is None:
             return 401, ""  # a page that says what to do
         if writes and not session.by_key and not _has_token(session, headers, body):
-            return 403, "The page that sent this is too old. Nothing was done. Go back, reload it."
+            return 403, _say("too-old")
         return None
 
     def _is_public(self, path: str) -> bool:
@@ -116,6 +117,11 @@ class Guard:
         cookie = cookies(headers.get("cookie", "")).get(self.cookie)
         by_hand = "x-poll" not in headers  # a page that looks by itself is used by nobody
         return None if cookie is None else self.sessions.find(cookie, used=by_hand)
+
+
+def _say(key: str, **values: object) -> str:
+    """A text, as it stands in a page or in JSON."""
+    return Words().texts[f"page.{key}"].format(**values)
 
 
 def cookies(header: str) -> dict[str, str]:

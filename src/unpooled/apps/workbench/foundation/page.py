@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from unpooled.apps.workbench.foundation.forms import read_fields
 from unpooled.apps.workbench.foundation.sessions import Session
+from unpooled.apps.workbench.in_words.words import Words
 
 _HERE = "unpooled.apps.workbench.foundation"
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -50,6 +51,7 @@ class Pages:
             lstrip_blocks=True,
         )
         self._environment.globals["static"] = static_path
+        self._environment.globals["page_words"] = Words(site.language)
 
     def markup(self, template: str, values: Mapping[str, Any]) -> Markup:
         """A piece of a page."""
@@ -105,7 +107,7 @@ async def serve_static(request: Request) -> Response:
     """A style sheet, a script or a picture of ours."""
     body, kind = _static().get(request.path_params["name"], (None, "text/plain"))
     if body is None:
-        return Response("There is no such file.", 404, media_type="text/plain")
+        return Response(Words().texts["page.no-file"], 404, media_type="text/plain")
     return Response(body, media_type=kind)
 
 
@@ -119,10 +121,12 @@ def _plain() -> jinja2.Environment:
 def refusal_page(status: int, text: str) -> str:
     """What somebody sees whom the guard does not let through."""
     template = _plain().get_template("stopped.html")
-    return template.render(status=status, text=text, style=static_path("style.css"))
+    style = static_path("style.css")
+    return template.render(status=status, text=text, style=style, page_words=Words())
 
 
 def enter_page(text: str, ask_password: bool) -> str:
     """Where a user gives name and password, or reads how to come in."""
     template = _plain().get_template("enter.html")
-    return template.render(text=text, ask_password=ask_password, style=static_path("style.css"))
+    style = static_path("style.css")
+    return template.render(text=text, ask_password=ask_password, style=style, page_words=Words())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from unpooled.apps.workbench.foundation.guard import App, Guard, cookies, session_cookie
 from unpooled.apps.workbench.foundation.sessions import Sessions
+from unpooled.apps.workbench.in_words.words import Words
 from unpooled.errors import InputError
 from unpooled.toml_file import read_tables
 
@@ -121,7 +122,7 @@ class _Entrance:
             return self._let_in(request, secret)
         if request.scope["session"] is not None:
             return RedirectResponse("/", 303)
-        text = "" if token is None else "This link was used already, or is too old."
+        text = "" if token is None else Words().texts["page.link-used"]
         status = 200 if token is None else 403
         return HTMLResponse(enter_page(text, bool(self.sessions.passwords)), status)
 
@@ -131,13 +132,12 @@ class _Entrance:
         from unpooled.apps.workbench.foundation.page import enter_page, form
 
         if self.sessions.must_wait:
-            text = "Too many wrong passwords. Wait half a minute, then try again."
-            return HTMLResponse(enter_page(text, True), 429)
+            return HTMLResponse(enter_page(Words().texts["page.wait"], True), 429)
         fields = await form(request)
         user, password = (fields.get(name, [""])[0] for name in ("user", "password"))
         secret = self.sessions.enter_by_password(user, password)
         if secret is None:
-            return HTMLResponse(enter_page("Name or password is wrong.", True), 403)
+            return HTMLResponse(enter_page(Words().texts["page.wrong"], True), 403)
         return self._let_in(request, secret)
 
     async def leave(self, request: "Request") -> "Response":
@@ -147,7 +147,7 @@ class _Entrance:
 
         name = request.scope["cookie_name"]
         self.sessions.leave(cookies(request.headers.get("cookie", "")).get(name, ""))
-        page = enter_page("You have left. Your work is kept until the program ends.", False)
+        page = enter_page(Words().texts["page.left"], False)
         return HTMLResponse(page)
 
     def _let_in(self, request: "Request", secret: str) -> "Response":
@@ -163,7 +163,7 @@ async def _not_there(request: "Request", error: Exception) -> "Response":
 
     from unpooled.apps.workbench.foundation.page import refusal_page
 
-    return HTMLResponse(refusal_page(404, "There is no such page."), 404)
+    return HTMLResponse(refusal_page(404, Words().texts["page.not-there"]), 404)
 
 
 async def _failed(request: "Request", error: Exception) -> "Response":
@@ -173,8 +173,7 @@ async def _failed(request: "Request", error: Exception) -> "Response":
     from unpooled.apps.workbench.foundation.page import refusal_page
 
     print_exception(error)
-    text = "This went wrong. The program's terminal says more; all else goes on."
-    return HTMLResponse(refusal_page(500, text), 500)
+    return HTMLResponse(refusal_page(500, Words().texts["page.failed"]), 500)
 
 
 @dataclass(slots=True)

@@ -54,7 +54,9 @@ class Workbench:
             Tab("/left", words.LEFT),
             Tab("/programs", words.PROGRAMS),
         ]
-        self.pages = Pages(Site(words.NAME, source.about, tabs, [_HERE]))
+        self.pages = Pages(
+            Site(words.NAME, source.about, tabs, [_HERE], words.LANGUAGE, words.DIRECTION)
+        )
 
     @property
     def routes(self) -> Sequence[Route]:
@@ -276,5 +278,7 @@ def _row(row: CatalogueRow, centers: Sequence[str]) -> dict[str, Any]:
 
 def _limits(lower: float | None, upper: float | None) -> str:
     if lower is None or upper is None:
-        return f"from {number(lower)}" if upper is None else f"up to {number(upper)}"
-    return f"{number(lower)} to {number(upper)}"
+        open_above = upper is None
+        text = words.FROM if open_above else words.UP_TO
+        return text.format(number(lower) if open_above else number(upper))
+    return words.BETWEEN.format(number(lower), number(upper))

@@ -1,5 +1,6 @@
 """All texts of the workbench's pages, in one place, so that they can be translated."""
 
+LANGUAGE, DIRECTION = "en", "ltr"
 NAME = "workbench"
 CATALOGUE = "Catalogue"
 ASK = "Ask"
@@ -39,7 +40,11 @@ ANALYSES = {
     "correlate": "Correlations",
     "model": "Model",
 }
-KINDS = {"integer": "number", "float": "number", "boolean": "yes or no"}  # others: as they are
+KINDS = {
+    "integer": "whole number",
+    "float": "number",
+    "boolean": "yes or no",
+}  # others: as they are
 
 CATALOGUE_LEAD = (
     "The variables that the centers let you ask for. A grey one is missing at some center, is not "
@@ -49,6 +54,7 @@ SEARCH = "Search"
 VARIABLE = "Variable"
 KIND = "Kind"
 UNIT = "Unit and limits"
+FROM, UP_TO, BETWEEN = "from {}", "up to {}", "{} to {}"
 HISTOGRAM = "As you saw it"
 CENTERS = "Centers"
 NOT_AT = "not at"

@@ -48,6 +48,8 @@ from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
 T = TypeVar("T")
 Below = Literal["events", "censored", "both"]
 
+_QUARTILES_APART = 1.349  # standard deviations of a normal distribution
+
 _BELOW: dict[tuple[int, ...], Below | None] = {
     (1, 1): None,
     (0, 1): "events",
@@ -86,6 +88,7 @@ class PartNumbers(Message, frozen=True):
     """
 
     missing: tuple[int, ...]  # 0 where fewer than K people lack a value
+    scale: float | None = None  # of a number, where the keepers agreed on it
     tables: tuple[JointCells | None, ...] = ()
     cells: tuple[CellMoments | None, ...] = ()
     either: tuple[JointCells | None, ...] = ()
@@ -384,7 +387,15 @@ class _Program:
             none = self._each([], [])
             missing = present.missing_in_blocks
             return PartNumbers(missing=missing, tables=none, cells=none, moments=none)
-        secret = self._secure.shared(present.counts[:, 0])
+        shares, agreed = present.counts[:, 0], None
+        if part.rough:
+            agreed = await self._agreed_scale(part, shares, int(present.people[present.kept].sum()))
+            at = part.coarser(agreed)
+            part = part.at_scale(agreed)
+            draws, coins = (each[:, :, : part.width] for each in (draws, coins))
+            columns = [shares[:, at == point].sum(axis=1) for point in range(part.width)]
+            shares = np.column_stack(columns) % PRIME
+        secret = self._secure.shared(shares)
         people = present.people[present.kept]
         table = Counted(
             secret,
@@ -401,7 +412,25 @@ class _Program:
             tables=self._each(present.kept, cells),
             cells=self._each(present.kept, of_cells),
             moments=self._each(present.kept, moments),
+            scale=agreed,
         )
+
+    async def _agreed_scale(self, part: JointNumber, shares: FieldArray, people: int) -> float:
+        """The scale that the quartiles of everybody say; nothing else of them is opened."""
+        secure, width = self._secure, part.width
+        everybody = secure.shared((shares.sum(axis=0) % PRIME)[None])
+        below = secure.sums_from_left(everybody)
+        full = 2 ** (width - 1).bit_length()
+        rising = below[np.zeros((2, 1), int), np.minimum(np.arange(full), width - 1)[None]]
+        wanted = secure.public(list(quartiles(people)))
+        here = first_reaching(secure, rising, wanted, self._most)
+        weights = part_weights(part)
+        padded = np.append(weights.of, np.full(full - width, weights.most))
+        places = secure.row_sums(here, padded)
+        rises = scale_steps(part)
+        apart = places[1:] - places[:1]
+        (place,) = await self._rounded(apart, [rises], [(0, weights.most)], weights.most)
+        return part.scales[int(place)]
 
     async def outcome(self, part: JointOutcome, section: FieldArray) -> PartNumbers:
         """Tables of events and of those without; of either where one of the two has too few."""
@@ -660,6 +689,17 @@ def _nothing_of(cells: int) -> tuple[list[float | None], list[float | None]]:
 def cell_scale(part: JointScale, tables: Sequence[JointCells | None]) -> CellScale:
     """The cells of tables of this number of which means may be told."""
     return CellScale.of(tables, part.edges, part.lattice, part_weights(part).values)
+
+
+def quartiles(people: int) -> tuple[int, int]:
+    """How many people are up to the first and the third quartile."""
+    return (people + 3) // 4, (3 * people + 3) // 4
+
+
+def scale_steps(part: JointNumber) -> Steps:
+    """Which of the scales to choose from lies next to a spread between quartiles, in weights."""
+    unit, known = part_weights(part).unit / _QUARTILES_APART, np.log(part.scales)
+    return lambda apart: float(np.argmin(np.abs(known - np.log(max(apart * unit, 1e-300)))))
 
 
 def part_weights(part: JointScale) -> Weights:

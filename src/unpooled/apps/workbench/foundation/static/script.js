@@ -9,6 +9,7 @@
 (() => {
   document.documentElement.classList.add("script");
   const live = document.getElementById("live");
+  const words = document.body.dataset; // the page has them in its language
   const say = (text) => { live.textContent = ""; requestAnimationFrame(() => { live.textContent = text; }); };
 
   // One request a place: a later one ends the earlier one, so that answers never arrive out of order.
@@ -54,11 +55,11 @@
         const page = await fetch_part(place, url);
         if (page && replace(place, page)) {
           history.replaceState(null, "", url);
-          say(document.querySelector(`${place} .answer`)?.textContent ?? "changed");
+          say(document.querySelector(`${place} .answer`)?.textContent ?? words.changed);
         }
         for (const other of page ? (form.dataset.also ?? "").split(" ").filter(Boolean) : []) replace(other, page);
       } catch (error) {
-        if (error.name !== "AbortError") say("The program does not answer. Is it still running?");
+        if (error.name !== "AbortError") say(words.gone);
       }
     };
     form.addEventListener("change", () => {
@@ -83,7 +84,7 @@
         if (was !== now && now) say(now);
       } catch (error) {
         if (error.name === "AbortError") return;
-        say("The program does not answer. Is it still running?");
+        say(words.gone);
         poll(element);
       }
     }, wait);
@@ -98,7 +99,7 @@
         const page = await fetch_part(place, element.dataset.to, { method: "POST", body });
         if (page && element.isConnected) replace(place, page);
       } catch (error) {
-        if (error.name !== "AbortError") say("The program does not answer. Is it still running?");
+        if (error.name !== "AbortError") say(words.gone);
       }
     }, 600);
   };
@@ -107,14 +108,14 @@
     const change = () => { // looks for rows each time: a part that was fetched has others
       const rows = document.querySelectorAll(`${input.dataset.filter} [data-words]`);
       const count = document.querySelector(`${input.dataset.filter}-count`);
-      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
       for (const row of rows) {
-        const fits = words.every((word) => row.dataset.words.toLowerCase().includes(word));
+        const fits = wanted.every((word) => row.dataset.words.toLowerCase().includes(word));
         row.hidden = !fits;
         shown += fits;
       }
-      if (count) count.textContent = `${shown} of ${rows.length}`;
+      if (count) count.textContent = `${shown} ${words.of} ${rows.length}`;
     };
     input.addEventListener("input", change);
     if (input.value) change();
@@ -159,8 +160,8 @@
   const copy = (button) => {
     button.addEventListener("click", async () => {
       const text = document.querySelector(button.dataset.copy)?.textContent ?? "";
-      try { await navigator.clipboard.writeText(text); say("copied"); button.textContent = "Copied"; }
-      catch { say("could not copy"); }
+      try { await navigator.clipboard.writeText(text); say(words.copied); button.textContent = words.copied; }
+      catch { say(words.notCopied); }
     });
   };
 
