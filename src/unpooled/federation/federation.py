@@ -138,6 +138,7 @@ class Federation:
         ledger: str | Path | None = None,
         seed: int | None = None,
         joint: bool = False,
+        on_missing: OnMissing = "exclude",
         progress: Show | None = None,
     ) -> "Federation":
         """A federation in this process, every center behind its own gate.
@@ -162,14 +163,18 @@ class Federation:
         joint
             Whether centers that are too small to tell a protocol's blocks alone (by their policy's
             `joint`) count in a joint center, for protocols.
+        on_missing
+            A center does not answer at all, as where its data changed: "exclude" it, and the result
+            names it, or "stop" with a `MissingError`.
         progress
             Called with a `Progress` whenever a center answered; `print` shows it as a line.
         """
+        _check_on_missing(on_missing)
         data = dict(centers) if isinstance(centers, Mapping) else name_by_file(centers)
         sources = {name: open_source(rows) for name, rows in data.items()}
         chosen = _policy(policy, k, person, per_person)
         link = open_link(sources, chosen, variables, ledger, seed, joint=joint, progress=progress)
-        return cls(link, variables, seed, chosen, keepers=link.keepers)
+        return cls(link, variables, seed, chosen, on_missing, link.keepers)
 
     @classmethod
     def split(
@@ -185,16 +190,18 @@ class Federation:
         ledger: str | Path | None = None,
         seed: int | None = None,
         joint: bool = False,
+        on_missing: OnMissing = "exclude",
         progress: Show | None = None,
     ) -> "Federation":
         """A federation from one frame or file with a column that names the center.
 
         The other parameters are those of `local`.
         """
+        _check_on_missing(on_missing)
         sources = open_source(data).split(center)
         chosen = _policy(policy, k, person, per_person)
         link = open_link(sources, chosen, variables, ledger, seed, joint=joint, progress=progress)
-        return cls(link, variables, seed, chosen, keepers=link.keepers)
+        return cls(link, variables, seed, chosen, on_missing, link.keepers)
 
     @classmethod
     def connect(
@@ -229,8 +236,7 @@ class Federation:
         """
         from unpooled.federation.network import connect
 
-        if on_missing not in get_args(OnMissing):
-            raise InputError(f"on_missing must be 'stop' or 'exclude', got {on_missing!r}")
+        _check_on_missing(on_missing)
         link = connect(path, timeout, progress)
         if joint and link.keepers is None:
             link.close()
@@ -713,6 +719,11 @@ class Federation:
         left = Releases(tuple(conversation.received))
         about = self._variables, self._seed, self._policy
         return Record(self.centers, left, *about, tuple(conversation.nearest))
+
+
+def _check_on_missing(on_missing: str) -> None:
+    if on_missing not in get_args(OnMissing):
+        raise InputError(f"on_missing must be 'stop' or 'exclude', got {on_missing!r}")
 
 
 def _policy(

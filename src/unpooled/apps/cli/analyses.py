@@ -182,6 +182,7 @@ def _open_local(typed: Mapping[str, Any], variables: Any, progress: "Show | None
         "ledger": typed["ledger"],
         "seed": typed["seed"],
         "joint": typed.get("joint", False),
+        "on_missing": typed["on_missing"],
         "progress": progress,
     }
     if column is None:
