@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copy
 
 import numpy as np
 import polars as pl
@@ -192,6 +193,21 @@ def test_a_question_can_ask_for_more_people(
 ) -> None:
     asked = ["describe", "crp", "--centers", *hospitals, "--by", "arm", "--groups", "control"]
     assert "Oslo, control: fewer than 60 people" in run(capsys, *asked, "--k", "60")
+
+
+def test_a_center_whose_data_changed_does_not_end_as_if_all_were_well(
+    hospitals: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was left out, and the exit code was 0."""
+    files = [str(copy(file, tmp_path)) for file in hospitals]
+    asked = ["describe", "crp", "--centers", *files, "--ledger", str(tmp_path / "ledgers")]
+    run(capsys, *asked)
+    lines = Path(files[0]).read_text().splitlines(keepends=True)
+    Path(files[0]).write_text("".join(lines[:-1]))
+    problem = fail(capsys, *asked)
+    assert f"{Path(files[0]).stem}: the center's data changed" in problem
+    assert "--on-missing exclude" in problem  # and so it goes on
+    assert "data-changed" in run(capsys, *asked, "--on-missing", "exclude")
 
 
 def test_ledgers_are_shown_and_verified(

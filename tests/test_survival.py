@@ -182,6 +182,8 @@ def test_an_unclear_event_is_refused_with_a_hint(codes: tuple[Any, Any]) -> None
 def test_a_value_that_nobody_has_is_an_error(fed: Federation) -> None:
     with pytest.raises(InputError, match="nobody at any center has 'died' = 'dead'"):
         fed.survival("months", "died", event_is="dead", horizon=60)
+    with pytest.raises(InputError, match=r"event_is must be one value, got \['1'\]"):
+        fed.survival("months", "died", event_is=["1"], horizon=60)
 
 
 def test_negative_times_and_delayed_entry_are_errors_with_a_hint(fed: Federation) -> None:

@@ -38,6 +38,7 @@ from unpooled.center.records.ledger import read, verify
 from unpooled.center.records.sealing import SealKey, seal
 from unpooled.center.records.signatures import without_receipts
 from unpooled.errors import HeldError, JointError, RefusedError
+from unpooled.results.provenance.steward_text import held_text
 
 FREE = Policy(k=5, ad_hoc="free")
 
@@ -151,6 +152,9 @@ def test_a_steward_reads_the_share_of_their_center_and_decides(tmp_path: Path) -
     assert crp in held.share
     blocks = [line for line in held.share if line.startswith("arm ")]
     assert sum(int(line.rsplit(": ", 1)[1]) for line in blocks) == len(frame)
+    text = held_text(tmp_path / "pending", held)
+    assert all(f"of your people, {line}" in text for line in held.share)
+    assert "purpose:      not stated" in text
     decide(tmp_path / "pending", held, "approved")
     shares = decode_answer(center.answer(encode(question)).payload).aggregate
     assert isinstance(shares, JointShares)

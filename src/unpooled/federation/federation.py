@@ -8,12 +8,12 @@ from dataclasses import replace
 from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast, get_args, overload
+from typing import Any, Literal, TypeVar, Unpack, cast, get_args, overload
 
 from unpooled.analyses.catalogue import run_catalogue
 from unpooled.analyses.conversation import Conversation, Coordinator, Link
 from unpooled.analyses.crosstab import run_crosstab
-from unpooled.analyses.numbers.compare import run_comparison
+from unpooled.analyses.numbers.compare import CompareOptions, run_comparison
 from unpooled.analyses.numbers.describe import run_describe
 from unpooled.analyses.numbers.parallel import run_distribution
 from unpooled.analyses.numbers.quantiles import run_quantiles
@@ -67,6 +67,14 @@ from unpooled.results.table1 import Layout, Table1Result
 
 OnMissing = Literal["stop", "exclude"]
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _CompareOptions(CompareOptions, total=False):
+    """What `compare` takes besides, of one variable or several."""
+
+    where: str | None
+    cuts: Sequence[float] | float | None
+    max_bins: int | None
 
 
 def _declared_as(analysis: Analysis) -> Callable[[F], F]:
@@ -130,6 +138,7 @@ class Federation:
         ledger: str | Path | None = None,
         seed: int | None = None,
         joint: bool = False,
+        on_missing: OnMissing = "exclude",
         progress: Show | None = None,
     ) -> "Federation":
         """A federation in this process, every center behind its own gate.
@@ -154,14 +163,18 @@ class Federation:
         joint
             Whether centers that are too small to tell a protocol's blocks alone (by their policy's
             `joint`) count in a joint center, for protocols.
+        on_missing
+            A center does not answer at all, as where its data changed: "exclude" it, and the result
+            names it, or "stop" with a `MissingError`.
         progress
             Called with a `Progress` whenever a center answered; `print` shows it as a line.
         """
+        _check_on_missing(on_missing)
         data = dict(centers) if isinstance(centers, Mapping) else name_by_file(centers)
         sources = {name: open_source(rows) for name, rows in data.items()}
         chosen = _policy(policy, k, person, per_person)
         link = open_link(sources, chosen, variables, ledger, seed, joint=joint, progress=progress)
-        return cls(link, variables, seed, chosen, keepers=link.keepers)
+        return cls(link, variables, seed, chosen, on_missing, link.keepers)
 
     @classmethod
     def split(
@@ -177,16 +190,18 @@ class Federation:
         ledger: str | Path | None = None,
         seed: int | None = None,
         joint: bool = False,
+        on_missing: OnMissing = "exclude",
         progress: Show | None = None,
     ) -> "Federation":
         """A federation from one frame or file with a column that names the center.
 
         The other parameters are those of `local`.
         """
+        _check_on_missing(on_missing)
         sources = open_source(data).split(center)
         chosen = _policy(policy, k, person, per_person)
         link = open_link(sources, chosen, variables, ledger, seed, joint=joint, progress=progress)
-        return cls(link, variables, seed, chosen, keepers=link.keepers)
+        return cls(link, variables, seed, chosen, on_missing, link.keepers)
 
     @classmethod
     def connect(
@@ -221,8 +236,7 @@ class Federation:
         """
         from unpooled.federation.network import connect
 
-        if on_missing not in get_args(OnMissing):
-            raise InputError(f"on_missing must be 'stop' or 'exclude', got {on_missing!r}")
+        _check_on_missing(on_missing)
         link = connect(path, timeout, progress)
         if joint and link.keepers is None:
             link.close()
@@ -486,17 +500,7 @@ class Federation:
 
     @overload
     def compare(
-        self,
-        variable: str,
-        by: str | None = None,
-        *,
-        groups: Sequence[object] | None = None,
-        ordered: bool = False,
-        where: str | None = None,
-        cuts: Sequence[float] | float | None = None,
-        alternative: Alternative = "two-sided",
-        method: str | Sequence[str] = "weighted",
-        max_bins: int | None = None,
+        self, variable: str, by: str | None = None, **options: Unpack[_CompareOptions]
     ) -> CompareResult: ...
 
     @overload
@@ -504,14 +508,7 @@ class Federation:
         self,
         variable: list[str] | tuple[str, ...],
         by: str | None = None,
-        *,
-        groups: Sequence[object] | None = None,
-        ordered: bool = False,
-        where: str | None = None,
-        cuts: Sequence[float] | float | None = None,
-        alternative: Alternative = "two-sided",
-        method: str | Sequence[str] = "weighted",
-        max_bins: int | None = None,
+        **options: Unpack[_CompareOptions],
     ) -> ManyComparisons: ...
 
     @_declared_as(COMPARE)
@@ -722,6 +719,11 @@ class Federation:
         left = Releases(tuple(conversation.received))
         about = self._variables, self._seed, self._policy
         return Record(self.centers, left, *about, tuple(conversation.nearest))
+
+
+def _check_on_missing(on_missing: str) -> None:
+    if on_missing not in get_args(OnMissing):
+        raise InputError(f"on_missing must be 'stop' or 'exclude', got {on_missing!r}")
 
 
 def _policy(

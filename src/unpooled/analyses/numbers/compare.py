@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
@@ -90,6 +90,15 @@ from unpooled.results.provenance.refusals import (
     refused_for_values,
     why_nothing,
 )
+
+
+class CompareOptions(TypedDict, total=False):
+    """What a comparison takes, of centers or of a book, of one variable or several."""
+
+    groups: Sequence[object] | None
+    ordered: bool
+    alternative: Alternative
+    method: str | Sequence[str]
 
 
 def find_paradox(

@@ -11,6 +11,7 @@ from unpooled.analyses.specification import Analysis, Argument, Command
 from unpooled.apps.cli.options import (
     BOOK,
     CENTERS,
+    COVARIATES,
     option,
     outputs,
     picture,
@@ -42,11 +43,11 @@ def command(analysis: Analysis) -> Callable[..., None]:
         if typed["book"] is not None:
             with working("the book is read", typed["as_json"]):
                 book = _open_book(typed)
-                result = _from_book(book, analysis.name, arguments, typed["strata"])
+                result = _from_book(book, analysis.name, {**arguments, **_of_book(typed)})
             finish(result, book, typed)
             return
-        if typed["strata"]:
-            raise InputError("strata goes with --book: centers are not asked within strata")
+        for name in _of_book(typed):
+            raise InputError(f"{name} goes with --book: centers are not asked for {name}")
         with (
             centers_bar(typed["as_json"]) as progress,
             open_federation(typed, progress) as fed,
@@ -54,7 +55,8 @@ def command(analysis: Analysis) -> Callable[..., None]:
             result = getattr(fed, analysis.name)(**arguments)
         finish(result, fed, typed)
 
-    options = (*CENTERS[:4], *BOOK, *map(option, others), *CENTERS[4:], *outputs(analysis))
+    of_book = (*BOOK, COVARIATES) if analysis.name == "survival" else BOOK
+    options = (*CENTERS[:4], *of_book, *map(option, others), *CENTERS[4:], *outputs(analysis))
     return _shown(run, analysis, [positional(first), *options])
 
 
@@ -102,13 +104,15 @@ def _open_book(typed: Mapping[str, Any]) -> "Book":
     return Book.open(typed["book"])
 
 
-def _from_book(
-    book: "Book", name: str, arguments: dict[str, Any], strata: list[str] | None
-) -> "Result":
+def _of_book(typed: Mapping[str, Any]) -> dict[str, Any]:
+    """What only a book is asked for."""
+    return {name: typed[name] for name in ("strata", "covariates") if typed.get(name)}
+
+
+def _from_book(book: "Book", name: str, given: dict[str, Any]) -> "Result":
     """The analysis of a book; several groupings of `by` are separated by commas."""
     method = getattr(book, name)
     accepted = signature(method).parameters
-    given = {**arguments, **({"strata": strata} if strata else {})}
     for argument in given:
         if argument not in accepted:
             raise InputError(
@@ -178,6 +182,7 @@ def _open_local(typed: Mapping[str, Any], variables: Any, progress: "Show | None
         "ledger": typed["ledger"],
         "seed": typed["seed"],
         "joint": typed.get("joint", False),
+        "on_missing": typed["on_missing"],
         "progress": progress,
     }
     if column is None:

@@ -102,7 +102,7 @@ CENTERS = (
     _parameter(
         "on_missing",
         str,
-        typer.Option(help="A center of --federation is missing: stop, or exclude it and go on."),
+        typer.Option(help="A center does not answer at all: stop, or exclude it and go on."),
         "stop",
     ),
     _optional("center_column", str, "The column of the one file that names the center."),
@@ -138,6 +138,19 @@ BOOK = (
     ),
 )
 """In place of centers: what they said before."""
+
+
+COVARIATES = _parameter(
+    "covariates",
+    list[str] | None,
+    typer.Option(
+        "--covariates",
+        metavar="NAMES...",
+        help="With --book: groupings that the hazard ratio is adjusted for.",
+    ),
+    None,
+)
+"""Of `survival` alone."""
 
 
 def picture(analysis: Analysis) -> tuple[Parameter, Parameter]:

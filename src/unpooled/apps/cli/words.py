@@ -3,7 +3,7 @@
 import re
 
 _OPTIONS = (
-    "alternative|at|by|categories|cuts|event_is|groups|horizon|into|joint|layout|levels|method|"
+    "alternative|at|by|categories|covariates|cuts|event_is|groups|horizon|into|joint|layout|levels|method|"
     "on_missing|ordered|out|p|person|per_person|strata|title|variables|where"
 )
 _ARGUMENT = re.compile(

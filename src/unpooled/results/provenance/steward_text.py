@@ -13,6 +13,7 @@ from unpooled.center.approval.steward import (
 )
 from unpooled.center.questions import (
     Grouping,
+    JointQuestion,
     ProtocolAnswer,
     ProtocolQuestion,
     decode_answer,
@@ -35,6 +36,7 @@ def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -
         *_purpose(held),
         f"  would leave:  {payload_sentence(held.answer.encode())}",
         *_parts(held),
+        *(f"    of your people, {line}" for line in held.share),
         f"  exact bytes:  {held.answer}",
     ]
     if reviewers.needed > 1:
@@ -46,7 +48,7 @@ def held_text(folder: Path, held: HeldPayload, reviewers: Reviewers = STEWARD) -
 def _purpose(held: HeldPayload) -> list[str]:
     """What a study is for, as the analyst states it, and who is grouped how."""
     question = None if held.question == "null" else decode_question(held.question.encode())
-    if not isinstance(question, ProtocolQuestion):
+    if not isinstance(question, ProtocolQuestion | JointQuestion):
         return []
     purpose = f"  purpose:      {question.protocol.purpose or 'not stated'}"
     return [purpose, *(f"  grouped by:   {_grouping(one)}" for one in question.protocol.groups)]
