@@ -30,9 +30,9 @@ def test_one_share_is_uniform_whatever_the_secret_is() -> None:
     for secret in (0, 1, 9, 10**6):
         for share in split(np.full(20_000, secret)):
             unit = (share / PRIME).astype(np.float64)
-            assert stats.kstest(unit, "uniform").pvalue > 1e-4
+            assert stats.kstest(unit, "uniform").pvalue > 1e-9
             low = np.array([int(x) & 255 for x in share])
-            assert stats.chisquare(np.bincount(low, minlength=256)).pvalue > 1e-4
+            assert stats.chisquare(np.bincount(low, minlength=256)).pvalue > 1e-9
 
 
 def test_without_the_random_slope_a_share_would_be_the_secret() -> None:

@@ -28,7 +28,7 @@ def build(page: Any, title: str, groups: Sequence[tuple[str, str]], variables: l
 def check(page: Any, centers: Sequence[str], soon: float, steward: Callable[[], Any]) -> None:
     """Each center says what it would tell; over the network it is asked by the button."""
     if not page.locator("#check[data-send], #check[data-poll], #check table").count():
-        page.click("text=See what each center would answer")
+        page.click("button[formaction='/protocol/check']")
         steward()
     page.wait_for_selector("#check table", timeout=soon)
     shown = page.inner_text("#check")

@@ -28,6 +28,7 @@ from unpooled.center.approval.reviewers import make_reviewer, with_reviewer
 from unpooled.center.approval.steward import HeldPayload, decide, decided, pending, read_reviews
 from unpooled.center.questions import (
     Answer,
+    CatalogueQuestion,
     JointQuestion,
     JointShares,
     LatticeQuestion,
@@ -222,6 +223,15 @@ def numbers(answer: Any) -> Iterator[int | float]:
         case list():
             for value in answer:
                 yield from numbers(value)
+
+
+def test_the_kinds_of_columns_are_words(haifa: Haifa) -> None:
+    (held,) = haifa.held(CatalogueQuestion())
+    steward = Browser(haifa.server.url)
+    steward.enter(haifa.server.link("steward"))
+    page = steward.get(f"/held/{held.name}").text.split('id="leaving"')[1].split("<details>")[0]
+    kinds = re.findall(r"<td[^>]*>([^<]*)</td>", page)
+    assert sorted(kind.strip() for kind in kinds) == [*["number"] * 3, "text", "text"]
 
 
 @pytest.mark.browser

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import altair
 
 WIDTH, HEIGHT = 560, 260
+MOST_BARS = 120  # of a histogram; narrower ones cannot be seen
 COLOURS = ["#3b6ea8", "#d1702f", "#4f9a5b", "#8a5aa8", "#a83b5f", "#6b6b6b"]
 
 
@@ -43,13 +44,14 @@ def histogram(
     """Share of each group per unit of the variable, with the true widths of the bins.
 
     An open outer bin has no width; it is drawn pale, as wide as its people would need at half the
-    height of their neighbours, so that its area still speaks for them.
+    height of their neighbours, so that its area still speaks for them. Bins that are too narrow to
+    be seen are drawn together: two edges of two centers can lie a step apart.
     """
     import altair as alt
 
-    drawn = closed_edges(edges, counts)
+    drawn, drawn_counts, is_open = drawn_bins(edges, counts, MOST_BARS)
     rows = []
-    for group, people in zip(groups, counts, strict=True):
+    for group, people in zip(groups, drawn_counts, strict=True):
         total = people.sum() or 1.0
         for b in range(len(people)):
             width = drawn[b + 1] - drawn[b]
@@ -59,8 +61,8 @@ def histogram(
                     "from": float(drawn[b]),
                     "to": float(drawn[b + 1]),
                     "density": float(people[b] / total / width),
-                    "people": round(float(people[b]), 1),
-                    "open": bool(np.isinf(edges[b]) or np.isinf(edges[b + 1])),
+                    "people": round(float(people[b])),
+                    "open": bool(is_open[b]),
                 }
             )
     bars = (
@@ -77,6 +79,34 @@ def histogram(
         )
     )
     return alt.layer(bars).properties(width=WIDTH, height=HEIGHT)
+
+
+def drawn_bins(
+    edges: FloatArray, counts: FloatArray, bars: int
+) -> tuple[FloatArray, FloatArray, "np.ndarray[tuple[int], np.dtype[np.bool_]]"]:
+    """Bins to draw: their edges, their counts by group, and which are open in truth.
+
+    Neighbors are put together until each has 1/`bars` of the width; open ones stay alone.
+
+    Examples
+    --------
+    >>> edges = np.array([-np.inf, 0, 5, 5.01, 10, np.inf])
+    >>> drawn_bins(edges, np.array([[3, 20, 9, 11, 4]]), 100)[0:2]
+    (array([-1.5,  0. ,  5. , 10. , 12. ]), array([[ 3, 20, 20,  4]]))
+    """
+    drawn, is_open = closed_edges(edges, counts), ~np.isfinite(np.diff(edges))
+    least = (drawn[-1] - drawn[0]) / bars
+    starts = [0]
+    for b in range(1, len(is_open) + 1):
+        at_end = b == len(is_open)
+        narrow = drawn[b] - drawn[starts[-1]] < least
+        if narrow and not is_open[starts[-1]] and not (at_end or is_open[b]):
+            continue
+        if narrow and len(starts) > 1 and not (is_open[starts[-1]] or is_open[starts[-2]]):
+            starts.pop()
+        if not at_end:
+            starts.append(b)
+    return drawn[[*starts, -1]], np.add.reduceat(counts, starts, axis=1), is_open[starts]
 
 
 def closed_edges(edges: FloatArray, counts: FloatArray) -> FloatArray:

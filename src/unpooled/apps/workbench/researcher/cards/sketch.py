@@ -6,8 +6,7 @@ from html import escape
 import numpy as np
 from markupsafe import Markup
 
-from unpooled.maths.arrays import FloatArray
-from unpooled.results.charts.charts import closed_edges
+from unpooled.results.charts.charts import drawn_bins
 from unpooled.results.numbers.table import TableResult
 from unpooled.results.report.text import people_number
 
@@ -27,11 +26,10 @@ def sketch(table: TableResult) -> Markup | None:
 
     An open bin is pale, and half as high as those beside it. Narrow bins are drawn as one.
     """
-    people = table.counts.sum(axis=0)
-    is_open = ~np.isfinite(np.diff(table.edges))
-    if is_open.all():
+    if not np.isfinite(np.diff(table.edges)).any():
         return None
-    edges, people, is_open = _thinned(closed_edges(table.edges, table.counts), people, is_open)
+    edges, counts, is_open = drawn_bins(table.edges, table.counts, BARS)
+    people = counts.sum(axis=0)
     heights = people / np.diff(edges)
     x = (edges - edges[0]) / (edges[-1] - edges[0]) * WIDTH
     y = heights / max(float(heights.max()), 1e-300) * HEIGHT
@@ -45,15 +43,3 @@ def sketch(table: TableResult) -> Markup | None:
     label = escape(f"{table.variable}: histogram of {everybody} people")
     size = f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}" width="{WIDTH:g}" height="{HEIGHT:g}"'
     return Markup(f'<svg class="sketch" role="img" aria-label="{label}" {size}>{bars}</svg>')
-
-
-def _thinned(
-    edges: FloatArray, people: FloatArray, is_open: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> tuple[FloatArray, FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """The bins, neighbors together until each is wide enough to be seen."""
-    least = (edges[-1] - edges[0]) / BARS
-    starts = [0]
-    for b in range(1, len(people)):
-        if is_open[b] or is_open[starts[-1]] or edges[b] - edges[starts[-1]] >= least:
-            starts.append(b)
-    return edges[[*starts, -1]], np.add.reduceat(people, starts), is_open[starts]
