@@ -1147,9 +1147,10 @@ class Book:
     def _is_crossed(self, grouping: Grouping, selection: Selection) -> bool:
         """Whether blocks tell the levels of a grouping, which are whole, in an analysis."""
         names = {*selection.every_name, grouping.name}
-        own = grouping.column == grouping.name and grouping.cuts is None
+        plain = grouping.column == grouping.name and grouping.cuts is None
         families = ({g.name for g in family} for family in self.protocol.families())
-        return own and grouping not in selection.by and any(names <= family for family in families)
+        together = any(names <= family for family in families)
+        return plain and grouping not in selection.by and together
 
     def _levels_of_grouping(
         self, grouping: Grouping, selection: Selection
