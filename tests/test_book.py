@@ -215,6 +215,23 @@ def test_whom_a_merge_hides_is_said(book: Book) -> None:
     ) == len(EVERYBODY)
 
 
+def test_a_side_grouping_that_is_a_variable_too_is_told_by_its_own_blocks() -> None:
+    """As a variable by other blocks its levels are merged; who is in which ward is told first."""
+    wards = {"name": "ward", "levels": ["ICU", "surgery", "medicine"], "with": ["arm"]}
+    variables = {"crp": {}, "ward": {"levels": ["ICU", "surgery", "medicine"]}, "months": {}}
+    plan = {**PLAN, "groups": [*PLAN["groups"][:3], wards], "variables": variables}  # type: ignore[index]
+    people = hospital("Bern", 400)
+    people["ward"] = np.random.default_rng(1).choice(["ICU", "surgery", "medicine"], len(people))
+    with Federation.local({"Bern": people}, seed=2) as fed:
+        book = fed.run(plan)
+    table = book.crosstab("ward", by="arm")
+    truth = pandas.crosstab(people["arm"], people["ward"])[["ICU", "surgery", "medicine"]]
+    assert (table.bounds.low == truth).all(axis=None)
+    assert (table.bounds.high == truth).all(axis=None)
+    assert book.variables == ("crp", "ward")  # months are an outcome's times
+    assert "months" not in str(book.table1(by="arm"))
+
+
 def test_survival_by_arm_within_sex(book: Book) -> None:
     result = book.survival("months", by="arm", strata="sex", at=[12, 36])
     assert result.strata == ("sex",)

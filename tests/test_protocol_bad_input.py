@@ -34,7 +34,12 @@ def test_a_grouping_at_the_side_that_a_center_lacks_is_refused_by_name_and_nothi
     ward = Grouping(name="ward", with_=("arm",))
     plan = Protocol(title="x", groups=(ARM, SEX, ward), variables=CRP)
     aggregate = answer(PEOPLE["Haifa"].drop("ward"), plan)
-    crossed, side = aggregate.parts[:3], aggregate.parts[3:]
+    by_ward = [
+        any(g.name == "ward" for g in part.question.blocks or ()) for part in aggregate.parts
+    ]
+    crossed = [part for part, side in zip(aggregate.parts, by_ward, strict=True) if not side]
+    side = [part for part, side in zip(aggregate.parts, by_ward, strict=True) if side]
+    assert len(side) == len(crossed) == 3
     assert all(part.answer.aggregate is not None for part in crossed)
     for part in side:
         (refusal,) = part.answer.refusals

@@ -98,6 +98,8 @@ def _converted(table: object, kind: type[T]) -> T:
 
 
 _EXPECTED = re.compile(r"Expected `([^`]+)`(?: of length (\d+))?(?:, got (.*))?")
+_BOUND = re.compile(r"Expected `(?:int|float)` ([<>]=?) ([-+.\de]+)")
+_BOUNDS = {">=": "of at least", ">": "above", "<=": "of at most", "<": "below"}
 _LACKS = re.compile(r"Object missing required field `([^`]+)`")
 _KINDS = {
     "str": "a text in quotes",
@@ -121,11 +123,15 @@ def _in_words(rule: str, place: Place, table: object, kind: Any) -> str:
         meant = nearest(str(value), choices)
         hint = "" if meant is None else f". Hint: did you mean {meant!r}?"
         return f"{name}{where} must be {' or '.join(choices)}, got {value!r}{hint}"
+    if rule.startswith("Invalid value"):
+        return f"{name}{where} cannot be {_written(value)}"
     expected = _EXPECTED.match(rule)
     if expected is None:
         return rule
     kinds = [one for one in expected[1].split(" | ") if one != "null"]
     words = " or ".join(_KINDS.get(one, one) for one in kinds)
+    if bound := _BOUND.match(rule):
+        words = f"{words} {_BOUNDS[bound[1]]} {bound[2].removesuffix('.0')}"
     if expected[2] is not None:
         return f"{name}{where} must be a list of {expected[2]}, got {len(_as_list(value))}"
     hint = ""

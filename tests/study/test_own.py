@@ -105,7 +105,7 @@ def test_a_method_without_an_estimate_is_told(tmp_path: Path) -> None:
         ('name = "rounded"', 'name = "round"', "families"),
         ("sims = 40", "simulations = 40", "simulations"),
         ("sizes_y = [[40, 30]]", "sizes_y = [[40]]", "as many centers"),
-        ("sizes = [[60, 40]]", "sizes = [[0, 40]]", ">= 1"),
+        ("sizes = [[60, 40]]", "sizes = [[0, 40]]", "at least 1"),
         ("sizes = [[60, 40]]", "sizes = [", "study.toml"),
     ],
 )

@@ -174,13 +174,15 @@ def ask_arms(
     refusals = list(round_.refusals)
     groups = asked.request.groups or (EVERYBODY,)
     added_up = () if added is None else (EVERYBODY,)
+    least = 1 if asked.request.where is None else 0
     answers = [
-        OutcomeAnswer(number, round_.k[center], aggregate, {g: (*added_up, g) for g in groups})
+        OutcomeAnswer(
+            number, round_.k[center], aggregate, {g: (*added_up, g) for g in groups}, least
+        )
         for number, center in enumerate(conversation.centers)
         if (aggregate := round_.aggregates.get(center)) is not None
     ]
-    least = 1 if asked.request.where is None else 0
-    blocks, lattice, unreadable = read_blocks(answers, declared, horizon, least)
+    blocks, lattice, unreadable = read_blocks(answers, declared, horizon)
     refusals += [
         (conversation.centers[i], Refusal(reason=Reason.UNREADABLE_ANSWER)) for i in unreadable
     ]
@@ -228,10 +230,11 @@ class OutcomeAnswer:
     k: int
     tables: SurvivalTables
     meaning: Mapping[str, tuple[str, ...]]
+    least: int = 1  # of a status below K; 0 where it is not said that nobody has it
 
 
 def read_blocks(
-    answers: Sequence[OutcomeAnswer], declared: Variable, horizon: float, least: int = 1
+    answers: Sequence[OutcomeAnswer], declared: Variable, horizon: float
 ) -> tuple[list[Block], Lattice | None, list[int]]:
     """The blocks, the lattice of all, and the centers whose tables do not fit one."""
     blocks, readable, unreadable = list[Block](), [], []
@@ -240,7 +243,7 @@ def read_blocks(
         try:
             lattice = _follow_up_lattice(tables.scale, tables.resolution, horizon, declared)
             blocks += [
-                Block(answer.center, meant, _read(group, answer.k, lattice, least))
+                Block(answer.center, meant, _read(group, answer.k, lattice, answer.least))
                 for group in tables.groups
                 if (meant := answer.meaning.get(group.group)) is not None
             ]
@@ -331,7 +334,13 @@ def outcome_of_blocks(
     meanings = _with_their_joint_center(answers, meanings)
     blocks, lattice, unreadable = read_blocks(
         [
-            OutcomeAnswer(number, answer.k, answer.tables, {g: m.groups for g, m in meant.items()})
+            OutcomeAnswer(
+                number,
+                answer.k,
+                answer.tables,
+                {g: m.groups for g, m in meant.items()},
+                least=0 if answer.members or joint_members(answer.center) else 1,
+            )
             for number, (answer, meant) in enumerate(zip(answers, meanings, strict=True))
         ],
         declared,

@@ -343,14 +343,23 @@ def _together(rows: Sequence[VariableRow]) -> Record:
 
 
 def _named(rows: Sequence[VariableRow]) -> tuple[Note, ...]:
-    """What is to be said of people; what is not said of every variable names those it is of."""
-    variables: dict[Note, list[str]] = {}
-    for each in rows:
-        for note in dict.fromkeys(note for record in each.records for note in record.merged):
-            variables.setdefault(note, []).append(each.row.label)
-    return tuple(
-        note
-        if len(names) == len(rows) > 1 or isinstance(note, OfVariables)
-        else OfVariables(tuple(names), note)
-        for note, names in variables.items()
+    """What is to be said of people: of every variable alike, or of which variables."""
+    of_row = [
+        (row.row.label, tuple(dict.fromkeys(note for one in row.records for note in one.merged)))
+        for row in rows
+    ]
+    shared = [note for note in of_row[0][1] if all(note in notes for _, notes in of_row)]
+    if len(rows) < 2:
+        return tuple(shared)
+    kinds: dict[type, dict[str, list[Note]]] = {}
+    for label, notes in of_row:
+        for note in notes:
+            if note not in shared:
+                kinds.setdefault(type(note), {}).setdefault(label, []).append(note)
+    return (
+        *shared,
+        *(
+            OfVariables(kind, tuple((label, tuple(notes)) for label, notes in of.items()))  # type: ignore[arg-type]
+            for kind, of in kinds.items()
+        ),
     )

@@ -238,9 +238,9 @@ class CrosstabResult(Result):
         notes = []
         if self.joined:
             shown = "; ".join(" with ".join(some) for some in self.joined)
-            notes.append(
-                f"tests are of fewer levels, since centers merged those of too few people: {shown}"
-            )
+            some = self.chi2 is not None or self.cmh is not None or self.exact is not None
+            what = "tests are of fewer levels" if some else "there is no test"
+            notes.append(f"{what}, since centers merged levels of too few people: {shown}")
         if self.left_out and (self.chi2 is not None or self.cmh is not None):
             shown = ", ".join(f"{center} ({people_text(n)})" for center, n in self.left_out)
             notes.append(f"tests leave out people of {shown}, where levels are merged")

@@ -9,6 +9,7 @@ from unpooled.errors import InputError
 from unpooled.results.crosstab import count_cell
 from unpooled.results.provenance.record import Reach, Record
 from unpooled.results.provenance.refusals import CenterRefusal
+from unpooled.results.report.folding import fold_notes
 from unpooled.results.report.page import Figure, Section
 from unpooled.results.report.parts import Grid, Part, Remarks, Sentences
 from unpooled.results.report.text import number, p_text
@@ -264,7 +265,9 @@ class _Writer:
             for note in row.notes:
                 self._mark(f"{row.label}: {note}")
         marked = [(mark, text) for text, mark in self._notes.items()]
-        footnotes = (*marked, *(("", note) for note in self._table.record.notes))
+        folds = fold_notes(self._table.record.notes)
+        unmarked = [("", fold.text) for fold in folds]
+        footnotes = (*marked, *unmarked)
         title = self._table.title
         return Sheet(title, tuple(header), tuple(self._rows), tuple(self._indented), footnotes)
 

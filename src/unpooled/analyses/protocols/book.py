@@ -335,7 +335,12 @@ class Book:
     @property
     def variables(self) -> tuple[str, ...]:
         """The variables that it can describe; times of outcomes are in `survival` alone."""
-        return tuple(self.protocol.variables)
+        times = self._times
+        return tuple(name for name in self.protocol.variables if name not in times)
+
+    @property
+    def _times(self) -> frozenset[str]:
+        return frozenset(outcome.time for outcome in self.protocol.survival)
 
     @cached_property
     def codebook(self) -> dict[str, Variable]:
@@ -481,9 +486,9 @@ class Book:
 
     def _declared(self, variable: str) -> ProtocolVariable:
         """A variable of the protocol; an InputError names the nearest."""
-        if variable in self.protocol.variables:
+        times = self._times
+        if variable in self.protocol.variables and variable not in times:
             return self.protocol.variables[variable]
-        times = [outcome.time for outcome in self.protocol.survival]
         if variable in times:
             raise InputError(
                 f"{variable!r} is the time of an outcome, which has a status. "
@@ -499,13 +504,18 @@ class Book:
         about: Callable[[Q], bool],
         people: Callable[[A], Mapping[str, int]],
         selection: Selection,
+        merged: Callable[[A], Mapping[str, int]] | None = None,
     ) -> Chapter:
-        """Of each center the blocks that leave out the fewest people of an analysis."""
+        """Of each center the blocks that leave out the fewest people of an analysis.
+
+        Of blocks that leave out as many, those of which the fewest are in cells of merged levels.
+        """
         parts: list[Told] = []
         refusals: list[tuple[str, Refusal]] = []
         asked = False
         for page in self._pages.values():
             best: Told | None = None
+            least = (0, 0)
             refused: list[tuple[str, Refusal]] = []
             for question, answer in page.parts():
                 if not isinstance(question, kind) or not about(question):
@@ -523,7 +533,10 @@ class Book:
                 except MessageError:
                     refused.append((page.center, Refusal(reason=Reason.UNREADABLE_ANSWER)))
                     continue
-                if best is None or meant.lost < best.meaning.lost:
+                unclear = {} if merged is None else merged(answer.aggregate)
+                here = (meant.lost, sum(unclear.get(block, 0) for block in meant.places))
+                if best is None or here < least:
+                    least = here
                     best = Told(page.center, page.k, groupings, answer.aggregate, meant)
                     refused = [(page.center, _in_words(r)) for r in answer.refusals]
             if best is not None:
@@ -1018,7 +1031,7 @@ class Book:
         if variables is None:
             groupings = [grouping.name for grouping in self.protocol.groups]
             taken = {grouping.column for grouping in selection.by}
-            names = dict.fromkeys((*self.protocol.variables, *groupings))
+            names = dict.fromkeys((*self.variables, *groupings))
             variables = [
                 name for name in names if name not in taken and name not in selection.needed
             ]
@@ -1102,7 +1115,9 @@ class Book:
     def _levels(self, variable: str, selection: Selection) -> tuple[Chapter, LevelTables, bool]:
         """The levels of a category, or of a grouping, block by block."""
         grouping = self._grouping(variable)
-        if variable not in self.protocol.variables and grouping is not None:
+        if grouping is not None and (
+            variable not in self.protocol.variables or self._is_crossed(grouping, selection)
+        ):
             return self._levels_of_grouping(grouping, selection)
         declared = self._declared(variable)
         if not self._is_category(variable):
@@ -1118,6 +1133,7 @@ class Book:
             lambda question: question.variable == variable,
             lambda answer: {part.group: part.n + (part.missing or 0) for part in answer.groups},
             selection,
+            merged=_in_merged_cells,
         )
         cells = [
             LevelCells(Unit(one.center, stratum), group, part.cells, part.missing)
@@ -1127,6 +1143,14 @@ class Book:
             for group, stratum in [one.meaning.places[part.group]]
         ]
         return chapter, LevelTables.of(cells, chapter.groups, declared.levels), declared.ordered
+
+    def _is_crossed(self, grouping: Grouping, selection: Selection) -> bool:
+        """Whether blocks tell the levels of a grouping, which are whole, in an analysis."""
+        names = {*selection.every_name, grouping.name}
+        plain = grouping.column == grouping.name and grouping.cuts is None
+        families = ({g.name for g in family} for family in self.protocol.families())
+        together = any(names <= family for family in families)
+        return plain and grouping not in selection.by and together
 
     def _levels_of_grouping(
         self, grouping: Grouping, selection: Selection
@@ -1380,6 +1404,14 @@ def _check_signatures(name: str, content: _Content) -> None:
                     f"{name} is damaged: what {page.center} said, or the protocol, was changed "
                     "after it was signed"
                 )
+
+
+def _in_merged_cells(answer: Categories) -> dict[str, int]:
+    """How many people of each block are in a cell of several levels."""
+    return {
+        part.group: sum(cell.count for cell in part.cells if len(cell.levels) > 1)
+        for part in answer.groups
+    }
 
 
 def _in_words(refusal: Refusal) -> Refusal:

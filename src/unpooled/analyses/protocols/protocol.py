@@ -236,7 +236,8 @@ def _variable(column: _Drafted, centers: int) -> Iterator[str]:
     name = column.name if _is_bare(column.name) else _quoted(column.name)
     lines = [f"[variables.{name}]"]
     kinds = sorted(set(column.kinds.values()))
-    comments = [f"{', '.join(kinds)}; {column.people} people with a value"]
+    people = f"; {column.people} people with a value" if column.people else ""
+    comments = [f"{', '.join(kinds)}{people}"]
     if column.missing:
         comments[0] += f", {column.missing} or more without"
     if len(column.kinds) < centers:

@@ -127,8 +127,8 @@ class JointNumber(JointScale, frozen=True, tag="number", tag_field="kind", kw_on
         apart = np.abs(fine[beside] - coarse[:, None])
         nearest = np.argmin(apart, axis=1)[:, None]
         places = np.take_along_axis(beside, nearest, axis=1)[:, 0]
-        found = np.take_along_axis(apart, nearest, axis=1)[:, 0] <= WHOLE * self.lattice.step
-        return np.where(found, places, -1)
+        close = np.take_along_axis(apart, nearest, axis=1)[:, 0] <= WHOLE * self.lattice.step
+        return np.where(close, places, -1)
 
 
 class JointOutcome(JointScale, frozen=True, tag="outcome", tag_field="kind", kw_only=True):

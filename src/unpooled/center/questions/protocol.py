@@ -136,8 +136,10 @@ class ProtocolCheckQuestion(Message, frozen=True, tag="protocol-check", tag_fiel
 def expand(protocol: Protocol, kinds: Mapping[str, Kind] | None = None) -> tuple[PartQuestion, ...]:
     """The questions that a protocol consists of, in the order in which they are judged.
 
-    `kinds` says what the variables are whose kind the protocol leaves open; else they are numbers,
-    unless they have levels.
+    How many people all blocks have comes first: else the levels of a side grouping, told as those
+    of a variable by other blocks, would stand against its own blocks. `kinds` says what the
+    variables are whose kind the protocol leaves open; else they are numbers, unless they have
+    levels.
 
     Examples
     --------
@@ -145,21 +147,23 @@ def expand(protocol: Protocol, kinds: Mapping[str, Kind] | None = None) -> tuple
     >>> [type(question).__name__ for question in expand(plan)]
     ['SizesQuestion', 'MomentsQuestion', 'LatticeQuestion']
     """
-    return tuple(
-        question
-        for blocks in protocol.families()
-        for question in _of_family(protocol, blocks, kinds or {})
+    families = tuple(protocol.families())
+    sizes = (
+        SizesQuestion(variable=_counted_by(protocol, blocks), blocks=blocks) for blocks in families
     )
+    each = (
+        question for blocks in families for question in _of_family(protocol, blocks, kinds or {})
+    )
+    return (*sizes, *each)
 
 
 def _of_family(
     protocol: Protocol, blocks: tuple[Grouping, ...], kinds: Mapping[str, Kind]
 ) -> Iterator[PartQuestion]:
-    """How many people each block has; then each variable and each outcome by block.
+    """Each variable and each outcome by block.
 
     An outcome's time is told by status and not once more on its own: a person has one value.
     """
-    yield SizesQuestion(variable=_counted_by(protocol, blocks), blocks=blocks)
     times = {outcome.time for outcome in protocol.survival}
     for name, variable in protocol.variables.items():
         if name in times:

@@ -91,20 +91,34 @@ class Estimated:
 
 @dataclass(frozen=True, slots=True)
 class OfVariables:
-    """What is to be said of people, where it is of some variables of several."""
+    """What is to be said of people of several variables, center by center."""
 
-    variables: tuple[str, ...]
-    about: Merged | Ungrouped | FewCells | Estimated
+    kind: type[FewCells | Estimated | Merged | Ungrouped]
+    people_of: tuple[tuple[str, tuple[Merged | Ungrouped | FewCells | Estimated, ...]], ...]
 
     @property
     def people(self) -> int:
-        """How many people."""
-        return self.about.people
+        """The most people of one variable."""
+        return max(sum(note.people for note in notes) for _, notes in self.people_of)
 
     @property
     def note(self) -> str:
         """What a result says of it."""
-        return f"{', '.join(self.variables)}: {self.about.note}"
+        listed = "; ".join(
+            f"{variable} ({', '.join(f'{note.center} {note.people:,}' for note in notes)})"
+            for variable, notes in self.people_of
+        )
+        return f"{_SAID[self.kind]}: {listed}"
+
+
+_SAID = {
+    Merged: "people are left out where levels of groupings are merged",
+    Ungrouped: "people with another level of the grouping, or without one, are left out",
+    FewCells: "people in blocks of one or two cells are placed by their mean and SD and the "
+    "distribution of everybody",
+    Estimated: "means or SDs that are withheld, since one person or few values decide them, are "
+    "estimated from cells",
+}
 
 
 Note = Merged | Ungrouped | FewCells | Estimated | OfVariables

@@ -16,6 +16,17 @@ class Fold:
     summary: str
     items: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """All of it on one line.
+
+        Examples
+        --------
+        >>> Fold("too few (2 times)", ("A, F", "B, M")).text
+        'too few (2 times): A, F; B, M'
+        """
+        return f"{self.summary}: {'; '.join(self.items)}" if self.items else self.summary
+
 
 def fold_refusals(refusals: Sequence[CenterRefusal], centers: Sequence[str]) -> list[Fold]:
     """Refusals by their reason: how many centers, then each.

@@ -698,8 +698,8 @@ def quartiles(people: int) -> tuple[int, int]:
 
 def scale_steps(part: JointNumber) -> Steps:
     """Which of the scales to choose from lies next to a spread between quartiles, in weights."""
-    unit, known = part_weights(part).unit / _QUARTILES_APART, np.log(part.scales)
-    return lambda apart: float(np.argmin(np.abs(known - np.log(max(apart * unit, 1e-300)))))
+    unit, logs = part_weights(part).unit / _QUARTILES_APART, np.log(part.scales)
+    return lambda apart: float(np.argmin(np.abs(logs - np.log(max(apart * unit, 1e-300)))))
 
 
 def part_weights(part: JointScale) -> Weights:
