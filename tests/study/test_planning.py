@@ -181,7 +181,7 @@ def schoenfeld(events: float, ratio: float) -> float:
 
 def test_the_pooled_power_of_the_log_rank_test_is_the_textbooks(tmp_path: Path) -> None:
     asked = SurvivalPlan((60, 40, 30), (60, 40, 30), 0.65, 24.0, 60.0, dropout=0.1)
-    result = make_plan(asked, 60, 1, 1, tmp_path)
+    result = make_plan(asked, 40, 1, 1, tmp_path)
     pooled, alone, joint = result.powers
     had = np.array(asked.events) @ (130, 130)
     assert pooled["power"] == pytest.approx(schoenfeld(float(had), 0.65), abs=4 * pooled["error"])
