@@ -156,8 +156,12 @@ def attacks(runs: int, reduce: Reduce) -> Iterator[tuple[str, int, Callable[[Ran
 
             yield f"{name}: {scale.name}, {scale.people} people", times, decoded
     yield "ties in the variance of U", runs, ties_attack
-    yield "ranks beside a window", runs, partial(windows_attack, chosen_by="crp")
-    yield "ranks beside a window in another unit", runs, partial(windows_attack, chosen_by="nmol")
+    yield "ranks together with a window", runs, partial(windows_attack, chosen_by="crp")
+    yield (
+        "ranks together with a window in another unit",
+        runs,
+        partial(windows_attack, chosen_by="nmol"),
+    )
     yield "digits of a mean", runs, digits_attack
     yield "a mean that one person dominates", runs, dominance_attack
     yield "mean and SD of fourfold dilutions", runs, titres_attack
@@ -173,8 +177,16 @@ def attacks(runs: int, reduce: Reduce) -> Iterator[tuple[str, int, Callable[[Ran
     yield "fresh columns: a value by halves", slow, fresh_columns_attack
     yield "items and their sum", runs, items_attack
     yield "groups of two columns: a small group", runs, refused_group_attack
-    yield "chain table beside a condition", runs, partial(between_attack, table=TableQuestion)
-    yield "lattice table beside a condition", runs, partial(between_attack, table=LatticeQuestion)
+    yield (
+        "chain table together with a condition",
+        runs,
+        partial(between_attack, table=TableQuestion),
+    )
+    yield (
+        "lattice table together with a condition",
+        runs,
+        partial(between_attack, table=LatticeQuestion),
+    )
     yield "deaths behind two decoys", runs, partial(decoy_attack, decoys=DECOYS)
     yield f"random sequences, K = {SMALL_K}", runs, sequence_attack
 

@@ -80,7 +80,7 @@ class Tally:
         return (
             f"{self.held / self.intervals:.3f} of {self.intervals}"
             if self.intervals
-            else "none told"
+            else "none given"
         )
 
     @property

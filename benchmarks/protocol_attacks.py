@@ -24,6 +24,7 @@ from unpooled.center.questions import Grouping, Protocol, ProtocolVariable, Size
 from unpooled.center.rule import disclosure
 
 CUT_K = 10
+_PART = 50  # runs, after which a line is printed
 
 
 @contextmanager

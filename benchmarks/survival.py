@@ -216,7 +216,7 @@ def mean(column: FloatArray) -> float:
 
 
 HEAD = (
-    "| centers | events | HR | | told | shift | same | z | same | wider | rejects | HR covers "
+    "| centers | events | HR | | released | shift | same | z | same | wider | rejects | HR covers "
     "| S(t) covers | median covers |"
 )
 

@@ -71,7 +71,7 @@ def main() -> None:
     for share in SHARES:
         answer = sum(means(share, order) for order in range(ORDERS))
         every += answer
-        print(f"{share:>5.0%} ones: {answer:>5} means told", flush=True)
+        print(f"{share:>5.0%} ones: {answer:>5} means released", flush=True)
     most = len(SHARES) * ORDERS * len(HOSPITALS) * MEANS
     print(f"together: {every} of {most:,}")
 

@@ -199,7 +199,7 @@ def test_the_variance_of_ranks_does_not_tell_who_is_at_the_detection_limit() -> 
     assert not result.beats(0.15), result
 
 
-# --- ranks beside a window ---------------------------------------------------------------------
+# --- ranks together with a window --------------------------------------------------------------
 
 WARDS = tuple("ABCDEFGHI")
 STARTS = (0.05, 0.13, 0.21, 0.29, 0.68, 0.76, 0.84, 0.92)  # of the windows, as shares

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 CHROMIUM = shutil.which("chromium")
+PATIENCE = 120_000  # milliseconds: more than anything takes on a busy machine
 OURS = ("127.0.0.1", "localhost")
 NOWHERE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 
@@ -18,8 +19,9 @@ def chromium() -> Iterator[Any]:
     """A browser; a test that needs one is skipped where there is none, and fails on CI."""
     if CHROMIUM is None:
         pytest.skip("needs chromium: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -50,7 +52,7 @@ class Tab:
     def __init__(self, browser: Any, **options: Any) -> None:
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(PATIENCE)
         self.left: list[str] = []
         self.errors: list[str] = []
         self.page.on("request", self._look)

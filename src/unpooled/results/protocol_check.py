@@ -28,6 +28,12 @@ _ENDS = "lower", "upper"
 WHY = "fewer than {least} people, or too few together with an earlier answer"
 
 
+_BESIDE = (
+    "together with other parts of the protocol, or earlier answers, it could reveal something "
+    "about fewer than {limit} people"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedGroupings:
     """Groupings that are crossed, at one center: the blocks of which it would tell.
@@ -83,8 +89,10 @@ class ProtocolCheckResult:
                 for refusal in part.refusals:
                     whole = f"by {by}" if by else None
                     block = whole if refusal.name is None else _readable(refusal.name)
-                    reason = refusal.reason.value
-                    yield CenterRefusal(center, block, reason, refusal.rule, variable)
+                    rule = refusal.rule
+                    if refusal.reason is Reason.WOULD_ISOLATE:
+                        rule = _BESIDE.format(limit=refusal.limit)
+                    yield CenterRefusal(center, block, refusal.reason.value, rule, variable)
 
     @property
     def advice(self) -> tuple[str, ...]:

@@ -204,7 +204,7 @@ def _quantiles(name: str, results: Mapping[Simulated, FloatArray]) -> Section:
         first, second = "ratio .02 .25 .5 .75 .98", "asked"
     else:
         first, second = "exact hits", "full data"
-    header = ["family", "centers", "K", "told", first, second, "coverage", "length", "noted"]
+    header = ["family", "centers", "K", "released", first, second, "coverage", "length", "noted"]
     return Section(_HEADINGS[name], [Sentences(words), Grid(header, [_row(s) for s in summaries])])
 
 
@@ -237,7 +237,7 @@ def _tests(results: Mapping[Simulated, FloatArray]) -> Section:
     for setting in test_settings():
         summary = TestSummary.of(results[setting])
         rows.append([*_told(setting), *_shown(setting, summary)])
-    header = ["family", "K", "told", "δ", "SD of log(p/p combined)", "level", "P(Y>X)", "shift"]
+    header = ["family", "K", "released", "δ", "SD of log(p/p combined)", "level", "P(Y>X)", "shift"]
     under = (
         "Asked: SD at most .03 with moments of all cells and .15 with tails, a level of .05, an "
         "error of P(Y>X) of at most .02 standard errors. Errors are mean absolute ones."

@@ -93,7 +93,7 @@
   const send = (element) => {
     const place = `#${CSS.escape(element.id)}`;
     setTimeout(async () => {
-      if (!element.isConnected) return;
+      if (!element.isConnected || element.closest("[aria-busy]")) return; // a later change is under way
       const body = new URLSearchParams(new FormData(document.querySelector(element.dataset.send)));
       try {
         const page = await fetch_part(place, element.dataset.to, { method: "POST", body });
