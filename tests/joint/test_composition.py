@@ -1,6 +1,8 @@
 """Attacks on joint centers: each finds few people where its rule is taken out."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -9,7 +11,7 @@ import pytest
 
 from tests.joint.hospitals import PROTOCOL, hospital
 from tests.joint.keepers import numbers_alone
-from tests.joint.pooled import MONTHS, SITE, People, expected
+from tests.joint.pooled import CRP, MONTHS, SITE, People, expected
 from unpooled import Federation
 from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.gate import Gate
@@ -26,9 +28,11 @@ from unpooled.center.questions import (
 from unpooled.center.questions.joint import JointOutcome, JointPlan, JointQuestion, JointShares
 from unpooled.errors import GateError, InputError, JointError, RefusedError
 from unpooled.federation.joint.answer import joint_answer
-from unpooled.federation.joint.computation.program import _Program
+from unpooled.federation.joint.computation.program import JointNumbers, _Program, part_weights
 from unpooled.federation.joint.computation.secure import Opened, Secure
 from unpooled.federation.joint.record import JointRecord
+from unpooled.maths.arrays import IntArray
+from unpooled.maths.joint.cutting import DRAW
 
 K = 10
 POLICY = Policy(k=K, ad_hoc="free")
@@ -234,3 +238,98 @@ def test_a_column_that_is_counted_already_is_refused_and_the_rest_answered() -> 
         if [no.reason for no in part.answer.refusals] == [Reason.WOULD_ISOLATE]
     ]
     assert [one.variable for one in refused] == [outcome.event, outcome.time]
+
+
+NUMBER = msgspec.structs.replace(CRP, high=60.0, upper=60.0, scale=20.0)
+POINTS = part_weights(NUMBER).values
+
+
+def one_number(counts: IntArray, seed: int) -> JointNumbers:
+    """What is opened of so many people at each point."""
+    rng, plan = np.random.default_rng(seed), JointPlan(k=K, groupings=(), parts=(NUMBER,))
+    shared = np.zeros((3, 1, 1, len(counts)), dtype=np.int64)
+    shared[0, 0, 0] = counts
+    draws = rng.integers(0, DRAW + 1, (2, 1, 1, len(counts))).sum(axis=0)
+    coins = rng.integers(0, 2, draws.shape)
+    sizes = shared.sum(axis=(2, 3))
+    numbers = numbers_alone(People(plan, sizes, [shared], [0 * shared], [draws], [coins]))
+    assert numbers is not None
+    return numbers
+
+
+def off_crowd(numbers: JointNumbers, counts: IntArray) -> tuple[float, float] | None:
+    """The attack: the block's mean, less those of the cells that tell one or are one point.
+
+    How far the few are off the crowd in the one cell that is left, together, and how far they are
+    said to be.
+    """
+    part = numbers.parts[0]
+    table, moments, cells = part.tables[0], part.moments[0], part.cells[0]
+    assert table is not None
+    assert cells is not None
+    if moments is None:
+        return None
+    ends = [-1, *table.edges, len(counts) - 1]
+    points = [np.arange(a + 1, b + 1) for a, b in pairwise(ends)]
+    means = [
+        POINTS[at[0]] if len(at) == 1 else mean
+        for at, mean in zip(points, cells.means, strict=True)
+    ]
+    if (held := [cell for cell, mean in enumerate(means) if mean is None]) and len(held) > 1:
+        return None
+    rest = sum(n * mean for n, mean in zip(table.counts, means, strict=True) if mean is not None)
+    for cell in held:
+        at = points[cell]
+        crowds, few = at[counts[at] >= K], at[counts[at] < K]
+        if len(crowds) == 1 and 0 < counts[few].sum() < K:
+            crowd = float(POINTS[crowds[0]])
+            claimed = table.people * moments.mean - rest - table.counts[cell] * crowd
+            return float(counts[few] @ (POINTS[few] - crowd)), claimed
+    return None
+
+
+def crowd_and_few(seed: int) -> IntArray:
+    """One or two people beside a crowd of twelve at 30, and others who are far from it."""
+    rng = np.random.default_rng(seed)
+    few = rng.integers(24, 37, rng.integers(1, 3))
+    others = rng.normal(12, 5, 16), rng.normal(48, 5, 16)
+    people = np.concatenate([*others, np.full(12, 30.0), few])
+    at = np.searchsorted(NUMBER.edges, np.clip(np.round(people), 1, 59))
+    return np.bincount(at, minlength=NUMBER.width)
+
+
+def crowds_and_one(seed: int) -> IntArray:
+    """Crowds, each a cell of its own, but for one or two people beside one of them."""
+    rng, counts = np.random.default_rng(seed), np.zeros(NUMBER.width, dtype=np.int64)
+    counts[-10:] = 13
+    counts[-5] = rng.integers(1, 3)
+    return counts
+
+
+@pytest.mark.parametrize("people", [crowd_and_few, crowds_and_one])
+def test_the_mean_of_all_less_those_of_cells_would_give_one_that_is_withheld(
+    people: Callable[[int], IntArray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    each = [(people(seed), seed) for seed in range(12)]
+
+    def attack() -> list[tuple[float, float]]:
+        claims = (off_crowd(one_number(*one), one[0]) for one in each)
+        return [claim for claim in claims if claim is not None and claim[0]]
+
+    assert attack() == []
+
+    def always(program: _Program, there: Any, rare: Any, needs: Sequence[int]) -> Any:
+        return program._secure.public([1] * len(needs))
+
+    monkeypatch.setattr(_Program, "_enough", always)
+    truth, claimed = np.array(attack()).T
+    assert len(truth) > 5
+    assert np.median(np.abs(claimed - truth)) < np.median(np.abs(truth)) / 2
+
+
+def test_moments_of_all_and_of_cells_are_both_told_where_nothing_follows() -> None:
+    counts = np.full(NUMBER.width, 4)
+    part = one_number(counts, 1).parts[0]
+    assert part.moments[0] is not None
+    assert part.cells[0] is not None
+    assert None not in part.cells[0].means
