@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -83,6 +83,7 @@ class Center:
         ledger: Path | None = None,
         steward: Steward | None = None,
         keepers: Mapping[str, str] | None = None,
+        sign_shares: Callable[[bytes], bytes] | None = None,  # None: by the key of the ledger
     ) -> None:
         if policy.person is not None and policy.person not in source.kinds:
             columns = ", ".join(source.kinds)
@@ -95,6 +96,7 @@ class Center:
         self._rows = Rows(source, policy, key.secret)
         self._policy = policy
         self._key, self._secret = key, key.secret
+        self._sign_shares = sign_shares or key.sign
         self._joint_ledger: Ledger | None = None
         self._variables = dict(variables or {})
         try:
@@ -319,7 +321,8 @@ class Center:
         )
         if not rows.source.unchanged():  # while they were read
             raise RefusedQuestion(Reason.DATA_CHANGED)
-        return gate.release_shares(question, numbers, rows.size, self._secret, ticket, small=small)
+        keys = self._secret, self._sign_shares
+        return gate.release_shares(question, numbers, rows.size, *keys, ticket, small=small)
 
     def _shared(self) -> list[JointQuestion]:
         """The joint centers that the center's people count in, by its ledger."""

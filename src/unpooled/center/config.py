@@ -30,7 +30,7 @@ The file looks like this::
 Instead of `data`, a table `[postgres]` with `connection` and `query` reads a database.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -153,11 +153,15 @@ def open_data(center: CenterFile, folder: Path) -> Source:
 
 
 def open_center(
-    center: CenterFile, folder: Path, keepers: Mapping[str, str] | None = None
+    center: CenterFile,
+    folder: Path,
+    keepers: Mapping[str, str] | None = None,
+    sign_shares: Callable[[bytes], bytes] | None = None,
 ) -> Center:
     """The center with its rows, policy, key and ledger; paths count from `folder`.
 
-    `keepers` are those of joint centers, by name, with their public keys.
+    `keepers` are those of joint centers, by name, with their public keys; what is shared with them
+    is signed by `sign_shares`.
     """
     ledger = folder / center.ledger
     key = ledger.with_suffix(".key") if center.key is None else folder / center.key
@@ -170,7 +174,7 @@ def open_center(
     steward = None
     if center.approval == "ask":
         steward = Steward(pending_folder(center, folder), who_reviews(center))
-    about = declared, ledger, steward, keepers
+    about = declared, ledger, steward, keepers, sign_shares
     return Center(center.name, source, center.policy, loaded, *about)
 
 

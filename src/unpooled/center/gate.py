@@ -338,11 +338,12 @@ class Gate:
         numbers: IntArray,
         people: int,
         secret: bytes,
+        sign: Callable[[bytes], bytes],
         ticket: str | None = None,
         *,
         small: bool,
     ) -> Release:
-        """Split a center's numbers and seal each share to its keeper: so they leave, or not at all.
+        """Split, sign and seal a center's numbers to the keepers: so they leave, or not at all.
 
         The same numbers are split and sealed alike, so that a steward decides on what leaves.
         """
@@ -354,9 +355,8 @@ class Gate:
             raise GateError("what is shared must be the counts that the plan names")
         if int(numbers[: plan.blocks].sum()) != people:
             raise GateError("everybody must be counted once")
-        answer = Answer(
-            k=self.policy.k, aggregate=sealed_shares(question, self.center, numbers, secret)
-        )
+        shares = sealed_shares(question, self.center, numbers, secret, sign)
+        answer = Answer(k=self.policy.k, aggregate=shares)
         payload = encode(answer)
         if self._approved(question, payload, ticket, list(share_words(plan, numbers))):
             released = self._recorded(question, answer, payload, None, ticket, None)
