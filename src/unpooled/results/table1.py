@@ -46,7 +46,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class LevelCell:
-    """How many people of a column have a level: at least and at most, of so many."""
+    """How many people of a column have a level: at least and at most, of how many."""
 
     group: str
     low: int

@@ -96,7 +96,7 @@ def _as_json(plain: dict[str, Any]) -> str:
 
 
 def _open_book(typed: Mapping[str, Any]) -> "Book":
-    """The book of a file; centers are not asked beside it."""
+    """The book of a file; no center is asked."""
     if typed["centers"] is not None or typed["federation"] is not None:
         raise InputError("book: give either --book, or centers that are asked, not both")
     from unpooled.analyses.protocols.book import Book

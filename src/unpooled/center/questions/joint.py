@@ -97,7 +97,7 @@ class JointNumber(JointScale, frozen=True, tag="number", tag_field="kind", kw_on
     """A variable with numbers.
 
     Where it is `rough`, nobody knows how far it spreads: people are counted at finer points than
-    they are told at, and the keepers agree on one of `scales` first, by the quartiles of all.
+    they are released at, and the keepers agree on one of `scales` first, by the quartiles of all.
     """
 
     rough: bool = False

@@ -35,11 +35,11 @@ class SurvivalQuestion(OutcomeQuestion, frozen=True, tag="survival", tag_field="
 class GroupStatuses(Message, frozen=True):
     """One group's follow-up: tables of those with the event and of the censored, or of all.
 
-    Where fewer than K people have one of the two statuses, or nobody where that may not be told,
-    neither is: `either` then describes all of them, and `below` says which status it was.
+    Where fewer than K people have one of the two statuses, or nobody where that may not leave,
+    neither is released: `either` then describes all of them, and `below` says which status it was.
     A table is None where nobody has the status.
 
-    Who is still followed at the horizon is censored there. Where statuses are not told, K such
+    Who is still followed at the horizon is censored there. Where statuses are not released, K such
     people or more are a part of their own, `followed`; `either` and `below` then speak of those who
     left before.
     """
@@ -83,7 +83,7 @@ class SurvivalTables(Aggregate, frozen=True, tag="survival", tag_field="say"):
             yield by_status(group, question, people)
 
     def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
-        """Both statuses of a group have K people, or neither is told."""
+        """Both statuses of a group have K people, or neither is released."""
         assert isinstance(question, SurvivalQuestion)  # the gate looked
         check_facts(self.scale, self.resolution, terms.declared, question.horizon)
         lattice = terms.declared.follow_up_lattice(self.scale, question.horizon, self.resolution)
@@ -138,7 +138,7 @@ def _check_statuses(group: GroupStatuses, zeros: bool) -> None:
 
 
 def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) -> Disclosure:
-    """One group by status and cell; who has no status or no time is a part that is not told."""
+    """One group by status and cell; who has no status or no time is a part that is not released."""
     members, status = people.members(group.group), people.status()
     times, horizon = people.value(), question.horizon
     counted = members & (status > 0) & ~np.isnan(times)
