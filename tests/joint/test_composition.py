@@ -9,7 +9,7 @@ import pytest
 
 from tests.joint.hospitals import PROTOCOL, hospital
 from tests.joint.keepers import numbers_alone
-from tests.joint.pooled import SITE, People
+from tests.joint.pooled import MONTHS, SITE, People, expected
 from unpooled import Federation
 from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.gate import Gate
@@ -17,12 +17,14 @@ from unpooled.center.policy import Policy
 from unpooled.center.questions import (
     Protocol,
     ProtocolAnswer,
+    ProtocolOutcome,
     ProtocolVariable,
+    Reason,
     Sizes,
     SizesQuestion,
 )
-from unpooled.center.questions.joint import JointPlan, JointQuestion, JointShares
-from unpooled.errors import GateError, JointError, RefusedError
+from unpooled.center.questions.joint import JointOutcome, JointPlan, JointQuestion, JointShares
+from unpooled.errors import GateError, InputError, JointError, RefusedError
 from unpooled.federation.joint.answer import joint_answer
 from unpooled.federation.joint.computation.program import _Program
 from unpooled.federation.joint.computation.secure import Opened, Secure
@@ -175,3 +177,60 @@ def test_without_the_comparison_small_counts_are_opened_and_the_limits_stop_them
     assert numbers.parts[0].levels[0].counts == (23, 5, 1)  # the attack: 5 and 1 people
     with pytest.raises(GateError, match="at least"):
         smallest()
+
+
+RELAPSE = msgspec.structs.replace(MONTHS, event="relapsed")
+
+
+def counted_twice(seed: int) -> int:
+    """Of how few people two tables of the same times tell the number, cut here and there."""
+    random, plan = (
+        np.random.default_rng(seed),
+        JointPlan(k=K, groupings=(), parts=(MONTHS, RELAPSE)),
+    )
+    months, width = random.integers(1, 24, 90), MONTHS.width
+    points, shape = np.searchsorted(MONTHS.edges, months), (1, 1, 2, width)
+    cells = [np.where(random.random(90) > 0.05, width, 0) + points for _ in plan.parts]
+    counts = [np.bincount(some, minlength=2 * width).reshape(shape) for some in cells]
+    draws = [random.integers(0, 16, (2, *shape[1:])).sum(axis=0) for _ in plan.parts]
+    coins = [random.integers(0, 2, shape[1:]) for _ in plan.parts]
+    none = [np.zeros(shape, dtype=np.int64) for _ in plan.parts]
+    numbers = expected(People(plan, np.array([[90]]), counts, none, draws, coins))
+    assert numbers is not None
+    tables = [part.either[0] for part in numbers.parts]
+    below = [
+        dict(zip(one.edges, np.cumsum(one.counts).tolist(), strict=False)) if one else {}
+        for one in tables
+    ]
+    apart = [abs(a - b) for a in below[0].values() for b in below[1].values()]
+    return min((people for people in apart if people), default=K)
+
+
+def test_two_outcomes_of_one_time_would_count_those_of_a_month(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where few have either event both tables are of everybody's months, each cut elsewhere."""
+    with pytest.raises(InputError, match="counts each column once"):
+        JointPlan(k=K, groupings=(), parts=(MONTHS, RELAPSE))
+    monkeypatch.setattr(JointOutcome, "columns", ())
+    assert all(counted_twice(seed) < K for seed in range(5))
+
+
+def test_a_column_that_is_counted_already_is_refused_and_the_rest_answered() -> None:
+    outcome = PROTOCOL.survival[0]
+    sooner = ProtocolOutcome(time=outcome.time, event=outcome.event, event_is="1", horizon=12)
+    died = ProtocolVariable(kind="category", levels=("0", "1"))
+    variables = {**PROTOCOL.variables, outcome.event: died}
+    both = msgspec.structs.replace(
+        PROTOCOL, k=K, groups=(), variables=variables, survival=(outcome, sooner)
+    )
+    rng = np.random.default_rng(1)
+    frames = {name: hospital(rng, 18) for name in "ABC"}
+    fed = Federation.local(frames, policy=POLICY, seed=1, joint=True)
+    replies = fed._ask_protocol(fed._coordinator.converse(), both)
+    refused = [
+        part.question
+        for part in replies.answers["joint (3 centers)"].parts
+        if [no.reason for no in part.answer.refusals] == [Reason.WOULD_ISOLATE]
+    ]
+    assert [one.variable for one in refused] == [outcome.event, outcome.time]

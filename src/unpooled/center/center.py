@@ -264,7 +264,7 @@ class Center:
         policy = msgspec.structs.replace(self._policy, k=k)
         rows, gate = self._rows, self._gate
         if k > self._policy.k:
-            rows, gate = Rows(rows.source, policy, rows.secret), replace(gate, policy=policy)
+            rows, gate = Rows(rows.source, policy, rows.secret, rows), replace(gate, policy=policy)
         asks = self.steward is not None
         about = self._variables, self._answers, asks, self._settled
         run = ProtocolRun(protocol, rows, gate, *about)

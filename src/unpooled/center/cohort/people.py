@@ -77,6 +77,7 @@ class Rows:
     source: Source
     policy: Policy
     secret: bytes
+    plain: "Rows | None" = None  # where a protocol's K or codes make them others: as they are
     _completions: dict[str, str] = field(default_factory=dict)
     last: dict[ByWords, dict[str, BoolArray]] = field(default_factory=dict)  # who was read last
     _values: dict[str, FloatArray] = field(default_factory=dict)  # and what of them
@@ -103,6 +104,8 @@ class Rows:
         Those are the declared groupings; where people may be grouped by any column, those of few
         different values.
         """
+        if self.plain is not None:
+            return self.plain.sorts
         policy = self.policy
         if self.size > MOST_PEOPLE:
             return {}
@@ -429,9 +432,13 @@ class Cohort:
 
     @cached_property
     def _raw(self) -> FloatArray:
-        variable, source = self.question.variable, self.rows.source
         if isinstance(self.question, CategoryQuestion):
             return self._column_levels.code
+        return self._numbers
+
+    @cached_property
+    def _numbers(self) -> FloatArray:
+        variable, source = self.question.variable, self.rows.source
         if source.kinds[variable] not in NUMBERS:
             return big_arrays.full(self.rows.size, np.nan, np.float64)
         if not self.rows.several:
@@ -464,6 +471,19 @@ class Cohort:
             np.float64, lambda v, s: np.where(s > 0, v, np.nan), self._raw, self._known_status
         )
 
+    def _as_ordered(self, values: FloatArray) -> FloatArray:
+        """Values as those alike are looked for: of a category in the column's own order.
+
+        Which of its levels a question names, or that it takes a number for one, draws nobody else.
+        """
+        if not isinstance(self.question, CategoryQuestion):
+            return values
+        if self.rows.source.kinds[self.question.variable] in NUMBERS:
+            ordered = self._numbers
+        else:
+            ordered = level_order(self.rows, self.question.variable)
+        return np.where(np.isnan(values), np.nan, ordered)
+
     def _with_draws(self) -> FloatArray:
         values, (people, donors) = self._own_values(), self._draws()
         if not len(people):
@@ -483,7 +503,9 @@ class Cohort:
             return nobody, nobody
         variable, rows = self.question.variable, self.rows
         sorts = {name: of for name, of in rows.sorts.items() if name != variable}
-        donors = find_donors(variable, values, people, sorts, self.k, rows.secret)
+        k = (rows.plain or rows).policy.k  # the center's, whatever a protocol wants
+        ordered = self._as_ordered(values) if sorts else values
+        donors = find_donors(variable, ordered, people, sorts, k, rows.secret)
         return people[: len(donors)], donors
 
     def _had_event(self) -> str:
@@ -555,6 +577,16 @@ def column_levels(
     for batch in rows.source.batches(f"SELECT unit, coalesce(c, -1) AS c FROM ({coded})"):
         code[batch["unit"]] = np.where(batch["c"] < 0, np.nan, batch["c"])
     return ColumnLevels(tuple(bands_named or names), code, empty)
+
+
+def level_order(rows: Rows, column: str) -> FloatArray:
+    """The place of each person's level among all levels of a column, NaN for those without one."""
+    people = _level_of_people(rows, column, rows.label(column), None, completed=False)
+    placed = f"SELECT unit, dense_rank() OVER (ORDER BY g) AS c FROM ({people}) WHERE g IS NOT NULL"
+    order = big_arrays.full(rows.size, np.nan, np.float64)
+    for batch in rows.source.batches(placed):
+        order[batch["unit"]] = batch["c"]
+    return order
 
 
 def _level_of_people(

@@ -362,7 +362,8 @@ class ProtocolRun:
             written = ", ".join(literal(_written(code)) for code in codes)
             value = f"CASE WHEN {label} IN ({written}) THEN NULL ELSE {quote(column)} END"
             relation = f"(SELECT * REPLACE ({value} AS {quote(column)}) FROM {source.relation})"
-            masked = Rows(source.derived(relation), self._policy, self.rows.secret)
+            plain = self.rows.plain or self.rows
+            masked = Rows(source.derived(relation), self._policy, self.rows.secret, plain)
             self._masked[column, codes] = masked
         return self._masked[column, codes]
 

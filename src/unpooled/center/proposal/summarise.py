@@ -588,7 +588,7 @@ class Summary:
         lattice = declared.follow_up_lattice(facts.scale, question.horizon, facts.resolution)
 
         def tells(_group: str, statuses: GroupStatuses) -> Iterable[Disclosure]:
-            return [by_status(statuses, question, self.cohort)]
+            return by_status(statuses, question, self.cohort)[:1]  # the rest follows
 
         def thinner(group: str) -> Thinner[GroupStatuses]:
             events, censored, followed = self._times(group)
@@ -867,6 +867,16 @@ def _thinner_statuses(
     """The same for tables by status, whose cells are numbered one after the other."""
     first, changed = 0, False
     tables: dict[str, CellTable | None] = {}
+    last = "censored" if statuses.censored is not None else "either"
+    at_end: CellTable | None = getattr(statuses, last)
+    beyond = sum(len(table.counts) for _, table in statuses.tables()) + 1
+    if beyond in lacking and statuses.followed is None and at_end is not None:
+        if at_end.numbers()[-1] == 1:
+            return None
+        cells = [len(at_end.counts) - 1]  # counts alone, where a few are beyond the horizon
+        return msgspec.structs.replace(
+            statuses, **{last: _without_moments(at_end, cells, lattice, both=True)}
+        )
     for name in ("events", "censored", "either"):
         table: CellTable | None = getattr(statuses, name)
         tables[name] = table

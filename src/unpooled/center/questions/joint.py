@@ -39,6 +39,11 @@ class JointPart(Message, frozen=True):
         raise NotImplementedError
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose values it counts."""
+        return (self.variable,)
+
+    @property
     def tables(self) -> int:
         """How many tables a block has."""
         return 1
@@ -144,6 +149,11 @@ class JointOutcome(JointScale, frozen=True, tag="outcome", tag_field="kind", kw_
         return self.declared.follow_up_lattice(self.scale, self.horizon)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Times and events."""
+        return self.variable, self.event
+
+    @property
     def tables(self) -> int:
         """Events, and those without."""
         return 2
@@ -180,7 +190,11 @@ Part = JointNumber | JointOutcome | JointCategory
 
 
 class JointPlan(Message, frozen=True):
-    """What is counted: public, and the same for all members and keepers."""
+    """What is counted: public, and the same for all members and keepers.
+
+    Each column is counted once: two tables of one, cut here and there, would count few by
+    subtraction, and keepers judge no table beside another.
+    """
 
     k: int
     groupings: tuple[Grouping, ...]
@@ -193,6 +207,10 @@ class JointPlan(Message, frozen=True):
                     f"groups: a joint center needs the levels of {grouping.name}. Hint: declare "
                     "levels or cuts in the protocol"
                 )
+        columns = [column for part in self.parts for column in part.columns]
+        twice = next((column for column in columns if columns.count(column) > 1), None)
+        if twice is not None:
+            raise InputError(f"{twice}: a joint center counts each column once")
         for part in self.parts:
             if part.width > MOST_POINTS:
                 raise InputError(

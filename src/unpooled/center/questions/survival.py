@@ -1,6 +1,7 @@
 """How long people are followed up until an event: tables of times by status."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from unpooled.center.questions.message import (
     numbers_in,
 )
 from unpooled.errors import GateError
+from unpooled.maths.arrays import BoolArray, Places
 
 EVENT, CENSORED = 1, 2  # statuses
 
@@ -80,7 +82,7 @@ class SurvivalTables(Aggregate, frozen=True, tag="survival", tag_field="say"):
         """Up to three numbers of each group, status and cell."""
         assert isinstance(question, SurvivalQuestion)  # the gate looked
         for group in self.groups:
-            yield by_status(group, question, people)
+            yield from by_status(group, question, people)
 
     def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
         """Both statuses of a group have K people, or neither is released."""
@@ -137,8 +139,13 @@ def _check_statuses(group: GroupStatuses, zeros: bool) -> None:
         raise GateError("where statuses are given, people at the horizon are in their table")
 
 
-def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) -> Disclosure:
-    """One group by status and cell; who has no status or no time is a part that is not released."""
+def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) -> list[Disclosure]:
+    """One group by status and cell; who has no status or no time is a part that is not released.
+
+    A cell's mean counts who is followed beyond the horizon with the horizon in place of their time.
+    Together with a longer horizon, or the mean time, that would tell by how much they exceed it. So
+    the cell is judged as if it released the others' mean, and how many those are.
+    """
     members, status = people.members(group.group), people.status()
     times, horizon = people.value(), question.horizon
     counted = members & (status > 0) & ~np.isnan(times)
@@ -147,6 +154,7 @@ def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) 
     part, first = np.zeros(len(members), dtype=np.int32), 0
     counts: list[int | None] = []
     numbers: list[int] = []
+    splits = False
     for wanted, table in group.tables():
         seen = {EVENT: events, CENSORED: counted & ~events}.get(wanted, counted)
         if group.followed is not None:
@@ -156,16 +164,36 @@ def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) 
         first += len(table.counts)
         counts += table.counts
         numbers += table.numbers()
+        splits |= numbers[-1] > 1 and bool((seen & (times > horizon)).any())
+    apart = part
+    if group.followed is not None or splits:
+        apart = np.where(at_end, first + 1, part).astype(np.int32)
+        numbers.append(1)
     if group.followed is not None:
-        first += 1
-        part[at_end] = first
+        part = apart
         counts.append(group.followed)
-        numbers.append(1)
     rest = members & (part == 0)
-    if rest.any():
-        part[rest] = first + 1
-        counts.append(None)
-        numbers.append(1)
-    each = {question.variable: tuple(numbers), question.event: (1,) * len(numbers)}
+    told = [_by_part(question, part, counts, numbers[: len(counts)], rest)]
+    if splits:
+        none: list[int | None] = [None] * len(numbers)
+        ones = [1] * len(counts)
+        told = [
+            _by_part(question, apart, none, numbers, rest),
+            _by_part(question, part, counts, ones, rest),
+        ]
     edges = sorted({edge for _, table in group.tables() for edge in table.edges})
-    return Disclosure(part, tuple(counts), each, tuple(edges))
+    return [replace(told[0], edges=tuple(edges)), *told[1:]]
+
+
+def _by_part(
+    question: SurvivalQuestion,
+    part: Places,
+    counts: Sequence[int | None],
+    numbers: Sequence[int],
+    rest: BoolArray,
+) -> Disclosure:
+    if rest.any():
+        part = np.where(rest, len(counts) + 1, part).astype(np.int32)
+        counts, numbers = [*counts, None], [*numbers, 1]
+    each = {question.variable: tuple(numbers), question.event: (1,) * len(numbers)}
+    return Disclosure(part, tuple(counts), each)

@@ -97,6 +97,8 @@ class _Answers:
         least = question.needs(self._k)
         if self._numbers is None:
             return _none(self._k, Reason.TOO_SMALL, 2 * self._k)
+        if not self._is_counted(question):  # its column is, in another way
+            return _none(self._k, Reason.WOULD_ISOLATE, self._k)
         aggregate: Any
         match question:
             case SizesQuestion():
@@ -128,6 +130,22 @@ class _Answers:
             if block not in labels
         )
         return Answer(k=self._k, aggregate=aggregate, refusals=refusals)
+
+    def _is_counted(self, question: CohortQuestion) -> bool:
+        """Whether the plan has it."""
+        event = question.event if isinstance(question, SurvivalQuestion) else None
+        kinds = {
+            MomentsQuestion: JointNumber,
+            LatticeQuestion: JointNumber,
+            CategoryQuestion: JointCategory,
+            SurvivalQuestion: JointOutcome,
+        }
+        kind = kinds.get(type(question))
+        if kind is None:
+            return True
+        part, _ = self._parts.get((kind, question.variable, event), (None, None))
+        horizon = question.horizon if isinstance(question, SurvivalQuestion) else None
+        return part is not None and horizon in (None, getattr(part, "horizon", None))
 
     def _number(self, variable: str) -> tuple[JointNumber, PartNumbers]:
         """A number as it was released, on the scale that was agreed on."""

@@ -73,11 +73,23 @@ class Public:
 
 
 def joint_plan(protocol: Protocol, public: Public, k: int) -> JointPlan:
-    """The plan for the groupings that are crossed; raises JointError where too little is known."""
+    """The plan for the groupings that are crossed; raises JointError where too little is known.
+
+    Each column is counted once: an outcome comes before a variable, and before later outcomes.
+    """
     family = next(protocol.families())
     groupings = tuple(_with_levels(grouping, at, public) for at, grouping in enumerate(family))
-    parts = [_part(name, variable, public) for name, variable in protocol.variables.items()]
-    outcomes = [_outcome(outcome, protocol, public) for outcome in protocol.survival]
+    outcomes, columns = list[Part](), set[str]()
+    times = {outcome.time for outcome in protocol.survival}
+    for outcome in protocol.survival:
+        if columns.isdisjoint((outcome.time, outcome.event)):
+            outcomes.append(_outcome(outcome, protocol, public))
+            columns |= {outcome.time, outcome.event}
+    parts = [
+        _part(name, variable, public)
+        for name, variable in protocol.variables.items()
+        if name not in columns | times
+    ]
     return JointPlan(k=k, groupings=groupings, parts=(*parts, *outcomes))
 
 
