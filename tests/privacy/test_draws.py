@@ -13,6 +13,7 @@ import pytest
 from tests.privacy.curious import answer, ask, open_center
 from unpooled.center.questions import (
     CategoryQuestion,
+    FollowUpQuestion,
     Grouping,
     MomentsQuestion,
     Protocol,
@@ -85,3 +86,18 @@ def test_levels_that_a_question_names_draw_the_same_people() -> None:
         assert one["12"] == all_levels["12"]
         compared += 1
     assert compared >= 2
+
+
+def test_an_event_that_means_not_known_draws_nobody_else() -> None:
+    """Asked for "NA" as the event, those with an unknown status counted with their own times."""
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        days, died = np.round(random.uniform(5, 100, 60)), random.choice(["yes", "no"], 60)
+        days[:3], status = 100, ["NA"] * 3 + died[3:].tolist()
+        center = open_center(pl.DataFrame({"days": days, "died": status}), free=False)
+        said = [
+            ask(center, FollowUpQuestion(variable="days", event="died", event_is=meant))
+            for meant in ("yes", "NA")
+        ]
+        assert said[0]
+        assert not said[1]

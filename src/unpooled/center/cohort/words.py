@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from unpooled.center.data.sql import UNKNOWN_WORDS
 from unpooled.center.data.where import And, Column, Comparison, Condition, Literal, columns, parse
 from unpooled.center.questions import CohortQuestion, OutcomeQuestion
 
@@ -53,6 +54,8 @@ def rows_chosen(question: CohortQuestion, varies: Callable[[str], bool]) -> Word
     status = set()
     if isinstance(question, OutcomeQuestion):
         status.add(f"with {Column(question.event)}")
+        if question.event_is in UNKNOWN_WORDS:  # which else means that the status is not known
+            status.add(f"with {question.event_is}")
     if question.missing:
         codes = sorted(map(str, question.missing))
         status.add(f"without {', '.join(codes)}")
