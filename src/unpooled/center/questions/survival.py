@@ -173,16 +173,16 @@ def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) 
         part = apart
         counts.append(group.followed)
     rest = members & (part == 0)
-    told = [_by_part(question, part, counts, numbers[: len(counts)], rest)]
+    disclosures = [_by_part(question, part, counts, numbers[: len(counts)], rest)]
     if splits:
         none: list[int | None] = [None] * len(numbers)
         ones = [1] * len(counts)
-        told = [
+        disclosures = [
             _by_part(question, apart, none, numbers, rest),
             _by_part(question, part, counts, ones, rest),
         ]
     edges = sorted({edge for _, table in group.tables() for edge in table.edges})
-    return [replace(told[0], edges=tuple(edges)), *told[1:]]
+    return [replace(disclosures[0], edges=tuple(edges)), *disclosures[1:]]
 
 
 def _by_part(
