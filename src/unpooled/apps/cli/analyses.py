@@ -111,7 +111,9 @@ def _of_book(typed: Mapping[str, Any]) -> dict[str, Any]:
 
 def _from_book(book: "Book", name: str, given: dict[str, Any]) -> "Result":
     """The analysis of a book; several groupings of `by` are separated by commas."""
-    method = getattr(book, name)
+    method = getattr(book, name, None)
+    if method is None:
+        raise InputError(f"{name} cannot be computed from a book. Hint: leave out --book")
     accepted = signature(method).parameters
     for argument in given:
         if argument not in accepted:
