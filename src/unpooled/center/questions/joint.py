@@ -193,7 +193,7 @@ class JointPlan(Message, frozen=True):
     """What is counted: public, and the same for all members and keepers.
 
     Each column is counted once: two tables of one, cut here and there, would count few by
-    subtraction, and keepers judge no table beside another.
+    subtraction, and keepers judge no table together with another.
     """
 
     k: int
