@@ -338,8 +338,8 @@ class _Writer:
             return
         name = {"gtsummary": "Unknown", "tableone": "missing", "full": "missing"}[self._layout]
         hidden = (
-            "fewer than K people without a value at a center are not counted as missing: each counts "
-            "with the value of somebody alike"
+            "fewer than K people without a value at a center are not counted as missing: "
+            "each counts with the value of somebody alike"
         )
         mark = f" {self._mark(hidden)}" if None in row.missing or any(more) else ""
         self._below(f"{name}{mark}", list(map(_missing_cell, row.missing, more)))
