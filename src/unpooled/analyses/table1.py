@@ -78,6 +78,7 @@ def number_row(
         shown.unit,
         numbers=numbers,
         missing=tuple(numbers_of.missing for numbers_of in numbers),
+        missing_more=tuple(column.missing_hidden > 0 for column in columns),
         test=None if compared is None else _rank_test(compared),
         log10_p=None if compared is None else compared.log10_p,
         smd=smd,

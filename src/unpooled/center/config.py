@@ -8,7 +8,7 @@ The file looks like this::
     approval = "auto"
     reviewers = 1                         # how many must approve, where it is "ask"
     ram_mb = 1000                         # how much memory answers may take
-    tick = 0.25                           # answers leave at multiples of so many seconds
+    tick = 0.25                           # answers leave at multiples of this many seconds
 
     [policy]
     k = 10
@@ -102,12 +102,12 @@ class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     ledger: str
     data: str | None = None
     postgres: Postgres | None = None
-    key: str | None = None  # the key file; beside the ledger if not said
+    key: str | None = None  # the key file; next to the ledger if not said
     approval: Literal["auto", "ask"] = "auto"  # ask: the steward sees all before it leaves
     ram_mb: int = 1000  # how much memory answers may take
     reviewers: int = 1  # how many must approve, where it is "ask"
     reviewer_keys: dict[str, Hex64] = {}  # who may: name → public key; none: the steward
-    tick: float = TICK  # over the network answers leave at multiples of so many seconds
+    tick: float = TICK  # over the network answers leave at multiples of this many seconds
     policy: Policy = msgspec.field(default_factory=Policy)
     variables: dict[str, CenterVariable] = {}
 

@@ -43,7 +43,7 @@ from unpooled.maths.joint.shares import KEEPERS, added, to_bytes
 KEEP = b'{"ask":"keep"'  # so a question to keepers begins
 HOLD = b'{"ask":"hold"'  # and what brings them shares
 _MOST_HELD = 4  # computations whose shares are held
-_STARTING = 30.0  # seconds that a process may take beside the computation
+_STARTING = 30.0  # seconds that a process may take in addition to the computation
 _MOST_BOXES = 4  # of computations at once
 
 
@@ -86,7 +86,7 @@ class Gated(Interface):
 
 
 class Keeping:
-    """One of three keepers, beside its center."""
+    """One of three keepers, next to its center."""
 
     def __init__(
         self,
