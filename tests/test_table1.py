@@ -363,3 +363,17 @@ def test_missing_values_of_one_center_are_a_lower_bound_where_another_hides_its_
     text = str(fed.table1(["crp"], by="arm"))
     assert "≥ 60" in text
     assert "fewer than K people without a value" in text
+
+
+def test_a_mean_is_of_the_centers_that_give_theirs() -> None:
+    rng = np.random.default_rng(3)
+    large = pandas.DataFrame({"x": rng.normal(5, 1, 200)})
+    alike = pandas.DataFrame(
+        {"x": [2.0] * 8 + [3.0, 4.0] * 2}
+    )  # its mean would tell of four people
+    result = Federation.local({"large": large, "alike": alike}, k=10).describe("x")
+    (group,) = result.groups
+    assert [c.mean is None for c in result.centers] == [False, True]
+    assert group.n == 212
+    assert group.mean == pytest.approx(large["x"].mean(), abs=0.01)
+    assert "mean and SD over all are without these 12" in str(result)
