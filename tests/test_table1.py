@@ -345,3 +345,35 @@ def test_notes_of_some_variables_name_them() -> None:
     withheld = [note for note in table.record.notes if "withheld" in note]
     assert len(withheld) == 1
     assert re.search(r"crp \(Turin \d+\)$", withheld[0])
+
+
+def test_missing_values_of_one_center_are_a_lower_bound_where_another_hides_its_few() -> None:
+    rng = np.random.default_rng(8)
+    frame = pandas.DataFrame(
+        {
+            "center": ["a"] * 200 + ["b"] * 200,
+            "arm": ["x", "y"] * 200,
+            "crp": [None if i < 60 or i >= 397 else float(rng.normal(5)) for i in range(400)],
+        }
+    )
+    fed = Federation.split(frame, center="center", k=10)
+    row = fed.table1(["crp"], by="arm").rows[0]
+    assert row.missing == (60, 30, 30)
+    assert row.missing_more == (True, True, True)
+    text = str(fed.table1(["crp"], by="arm"))
+    assert "≥ 60" in text
+    assert "fewer than K people without a value" in text
+
+
+def test_a_mean_is_of_the_centers_that_give_theirs() -> None:
+    rng = np.random.default_rng(3)
+    large = pandas.DataFrame({"x": rng.normal(5, 1, 200)})
+    alike = pandas.DataFrame(
+        {"x": [2.0] * 8 + [3.0, 4.0] * 2}
+    )  # its mean would tell of four people
+    result = Federation.local({"large": large, "alike": alike}, k=10).describe("x")
+    (group,) = result.groups
+    assert [c.mean is None for c in result.centers] == [False, True]
+    assert group.n == 212
+    assert group.mean == pytest.approx(large["x"].mean(), abs=0.01)
+    assert "mean and SD over all are without these 12" in str(result)

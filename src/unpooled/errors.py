@@ -88,7 +88,7 @@ class MissingError(UnpooledError):
 
 
 class RefusedError(UnpooledError):
-    """No center could answer, or what they told is not enough. `refusals` says who and why."""
+    """No center could answer, or what they released is not enough. `refusals` says who and why."""
 
     def __init__(self, message: str, refusals: tuple[Any, ...] = ()) -> None:
         self.refusals = refusals

@@ -1,1 +1,1 @@
-"""The paper's simulation study beside its published figures, studies of one's own, and planning."""
+"""The paper's simulation study next to its published figures, own studies, and planning."""

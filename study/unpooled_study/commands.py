@@ -44,7 +44,7 @@ def paper(
     jobs: Jobs = None,
     seed: Seed = 1,
 ) -> None:
-    """The paper's simulation study: every table and figure, beside the published figures.
+    """The paper's simulation study: every table and figure, next to the published figures.
 
     Simulations are kept in the folder: after an interruption the same command goes on.
     """

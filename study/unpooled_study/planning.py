@@ -27,7 +27,7 @@ from unpooled_study.simulations.settings import QuantileSetting, TestSetting
 if TYPE_CHECKING:
     import altair
 
-TESTS = ("combined", "table", "fisher", "sum", "weighted")  # of `compare`, beside pooled data
+TESTS = ("combined", "table", "fisher", "sum", "weighted")  # of `compare`, next to pooled data
 ESTIMATORS = ("sample", "yj-table", "yj-likelihood", "interpolation")
 PARALLEL_SIMS = 100  # a run of the parallel method takes a tenth of a second
 STEP = math.sqrt(2)
@@ -69,7 +69,7 @@ class _Sizes:
         return list(zip(self.n_x, self.n_y, strict=True))
 
     def scaled(self, factor: float) -> Self:
-        """The same federation with so many times the people in each center."""
+        """The same federation with this many times the people in each center."""
         n_x, n_y = (
             tuple(max(round(n * factor), 1) for n in sizes) for sizes in (self.n_x, self.n_y)
         )

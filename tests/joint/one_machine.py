@@ -23,6 +23,7 @@ from unpooled.center.records.keys import CenterKey
 from unpooled.center.records.sealing import SealKey
 from unpooled.federation.joint.keepers.carried import batch, framed, frames
 from unpooled.federation.joint.keepers.keeping import HOLD, KEEP, Keeping
+from unpooled.federation.joint.local import signed_by
 from unpooled.federation.joint.network import NetworkKeepers
 from unpooled.federation.joint.record import JointRecord
 from unpooled.federation.network.setup.kits import KitKeeper
@@ -78,6 +79,7 @@ class OneMachine:
                 JointRecord(
                     CenterKey.from_seed(1, f"keeper {name}"), folder / f"keeper {name}.ledger"
                 ),
+                signed_by({member: key_of(member).public for member in data}),
                 patience=patience,
             )
             for name in names

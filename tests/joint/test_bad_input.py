@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tests.joint.hospitals import PROTOCOL, hospital
-from tests.joint.one_machine import Change, OneMachine
+from tests.joint.one_machine import Change, OneMachine, key_of
 from unpooled import Federation
 from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.data.variables import Variable
@@ -24,7 +24,8 @@ from unpooled.center.questions.joint import (
     KeepQuestion,
 )
 from unpooled.center.records.ledger import read, verify
-from unpooled.center.records.sealing import SealKey, receipt_key, seal
+from unpooled.center.records.sealing import SealKey, receipt_key, seal, signed_text
+from unpooled.federation.joint.keepers.keeping import HOLD
 from unpooled.maths.joint.shares import BYTES, PRIME
 
 POLICY = Policy(k=5, ad_hoc="free")
@@ -110,20 +111,59 @@ def test_a_share_out_of_range_or_of_another_question_is_named(tmp_path: Path) ->
         question = asked_jointly(link)
         keeping, place = link.keepings["Haifa"], link.places[0]
         sealed = [s.sealed[0] for s in shares(link, question)]
-        for numbers, context in (
-            ([PRIME] * question.length("Gent"), question.context("Gent", "Haifa")),
-            ([0] * question.length("Gent"), question.context("Bern", "Haifa")),
-            ([0] * 3, question.context("Gent", "Haifa")),
-        ):
-            plain = b"".join(n.to_bytes(BYTES, "little") for n in numbers)
-            key = receipt_key(question, "Haifa", b"a secret")
-            wrong = [*sealed[:3], seal(place.public, key + plain, context)]
+        length = question.length("Gent")
+        for number, size, member in ((PRIME, length, "Gent"), (0, length, "Bern"), (0, 3, "Gent")):
+            plain = receipt_key(question, "Haifa", b"a secret")
+            plain += number.to_bytes(BYTES, "little") * size
+            signature = key_of("Gent").sign(signed_text(question, "Gent", "Haifa", plain))
+            context = question.context(member, "Haifa")
+            wrong = [*sealed[:3], seal(place.public, plain + signature, context)]
             brought = HoldQuestion(
                 question=question, run=b"a run of the tests", sealed=tuple(wrong)
             )
             (refusal,) = decode_answer(keeping.answer(encode(brought)).payload).refusals
             assert (refusal.reason, refusal.name) == (Reason.WRONG_SHARES, "Gent")
             assert refusal.limit is None
+
+
+def signature_of(name: str) -> Callable[[JointQuestion, bytes], bytes]:
+    """Whoever has this center's key signs shares as those of Gent."""
+    return lambda question, plain: key_of(name).sign(signed_text(question, "Gent", "Haifa", plain))
+
+
+def another_text(question: JointQuestion, plain: bytes) -> bytes:
+    """Gent did sign, but what it shares with another keeper."""
+    return key_of("Gent").sign(signed_text(question, "Gent", "Bern", plain))
+
+
+@pytest.mark.parametrize(
+    "sign", [lambda question, plain: b"", signature_of("Bern"), signature_of("C"), another_text]
+)
+def test_shares_that_a_member_did_not_sign_are_named_and_nothing_is_opened(
+    tmp_path: Path, sign: Callable[[JointQuestion, bytes], bytes]
+) -> None:
+    with machine(tmp_path) as link:
+        haifa = link.places[0]
+
+        def forged(sender: str, receiver: str, message: bytes) -> bytes:
+            if receiver != "Haifa" or not message.startswith(HOLD):
+                return message
+            brought = msgspec.json.decode(message, type=HoldQuestion)
+            question = brought.question
+            plain = receipt_key(question, "Haifa", b"the coordinator's own")
+            plain += bytes(BYTES * question.length("Gent"))
+            context = question.context("Gent", "Haifa")
+            made = seal(haifa.public, plain + sign(question, plain), context)
+            return encode(msgspec.structs.replace(brought, sealed=(*brought.sealed[:3], made)))
+
+        link.change = forged
+        replies = ask(link)
+        rule = Refusal(reason=Reason.WRONG_SIGNATURE).rule
+        assert replies.no_joint == f"keeper Haifa: {rule} (Gent)"
+        assert not replies.answers
+        link.change = None
+        assert ask(link).members == NAMES  # a second run works
+    check_ledgers(tmp_path, 1)
 
 
 def asked_jointly(link: OneMachine) -> JointQuestion:

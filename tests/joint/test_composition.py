@@ -1,6 +1,6 @@
 """Attacks on joint centers: each finds few people where its rule is taken out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,6 +17,7 @@ from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.gate import Gate
 from unpooled.center.policy import Policy
 from unpooled.center.questions import (
+    Answer,
     Protocol,
     ProtocolAnswer,
     ProtocolOutcome,
@@ -27,10 +28,13 @@ from unpooled.center.questions import (
 )
 from unpooled.center.questions.joint import JointOutcome, JointPlan, JointQuestion, JointShares
 from unpooled.center.questions.message import Grouping
+from unpooled.center.records.keys import CenterKey
+from unpooled.center.records.sealing import sealed_shares
 from unpooled.errors import GateError, InputError, JointError, RefusedError
 from unpooled.federation.joint.answer import joint_answer
 from unpooled.federation.joint.computation.program import PartNumbers, _Program, part_weights
 from unpooled.federation.joint.computation.secure import Opened, Secure
+from unpooled.federation.joint.local import LocalKeepers
 from unpooled.federation.joint.record import JointRecord
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.cutting import DRAW
@@ -85,6 +89,44 @@ def test_after_a_joint_release_nothing_is_told_of_its_people_alone(
         ask(fed)
         with pytest.raises(RefusedError, match="joined"):
             fed.describe("age")
+
+
+def test_made_up_shares_of_all_others_would_give_the_people_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def attack() -> int:
+        """The people of A: the joint answer less 20 who are made up, for B and for C."""
+        with federation({"A": 7, "B": 8, "C": 8}) as fed:
+            keepers = fed._keepers
+            assert isinstance(keepers, LocalKeepers)
+            brought = keepers.compute
+
+            def compute(question: JointQuestion, shares: Mapping[str, JointShares]) -> Answer:
+                forged = {name: made_up(question, name) for name in question.members[1:]}
+                return brought(question, {**shares, **forged})
+
+            monkeypatch.setattr(keepers, "compute", compute)
+            replies = ask(fed)
+            if replies.no_joint is not None:
+                raise JointError(replies.no_joint)
+            return total(replies) - 40
+
+    with pytest.raises(JointError, match="the shares of B do not have its signature"):
+        attack()
+    monkeypatch.setattr("unpooled.federation.joint.local.signed_by", lambda _: lambda *_: True)
+    assert attack() == 7
+
+
+def made_up(question: JointQuestion, member: str) -> JointShares:
+    """Shares of 20 people at one point, made by somebody who has no key of a member."""
+    plan = question.plan
+    numbers = np.zeros(question.length(member), dtype=np.int64)
+    numbers[0], start = 20, plan.blocks
+    for part, size in plan.sections():
+        assert not isinstance(part, JointOutcome)
+        numbers[start], start = 20, start + size
+    stranger = CenterKey.generate()
+    return sealed_shares(question, member, numbers, stranger.secret, stranger.sign)
 
 
 def test_two_memberships_would_give_the_one_who_left(monkeypatch: pytest.MonkeyPatch) -> None:

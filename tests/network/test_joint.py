@@ -2,7 +2,8 @@
 
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,13 @@ from tests.network.networks import Network, eventually, free_port, run
 from unpooled import Federation
 from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.policy import Policy
+from unpooled.center.questions import Answer, JointQuestion, JointShares, Reason, Refusal
+from unpooled.center.records.keys import CenterKey
 from unpooled.center.records.ledger import read as read_ledger
+from unpooled.center.records.sealing import sealed_shares
 from unpooled.errors import InputError
-from unpooled.federation.network.setup.kits import read_federation, read_kit
+from unpooled.federation.joint.network import NetworkKeepers
+from unpooled.federation.network.setup.kits import read_federation, read_kit, user_name
 
 NAMES = ("Haifa", "Bern", "Porto", "Gent")
 KEEPERS = NAMES[:3]
@@ -100,6 +105,64 @@ def test_a_lost_keeper_is_named_nothing_is_told_and_a_second_run_is_that_of_one_
         assert len(read_ledger(member)[1]) == 1
         run("ledger", "verify", member)
     assert ask(network).answers == replies.answers
+
+
+def test_shares_that_an_analyst_made_up_for_a_member_are_refused(network: Network) -> None:
+    from unpooled.federation.network.setup.certificates import share_signer
+
+    stranger = CenterKey.generate()
+    for sign in (stranger.sign, share_signer(network.kit("Bern"))):  # also by another center
+        replies = eventually(partial(ask_with_made_up, network, stranger.secret, sign))
+        rule = Refusal(reason=Reason.WRONG_SIGNATURE).rule
+        assert replies.no_joint == f"keeper Haifa: {rule} (Gent)", replies.refusals
+        assert not replies.answers
+    for name in KEEPERS:
+        run("ledger", "verify", network.kit(name) / "joint center.ledger")
+
+
+def ask_with_made_up(
+    network: Network, secret: bytes, sign: Callable[[bytes], bytes]
+) -> ProtocolReplies:
+    """An analyst brings the keepers shares of their own, in the place of Gent's."""
+    with Federation.connect(network.toml, timeout=90, on_missing="exclude", joint=True) as fed:
+        keepers = fed._keepers
+        assert isinstance(keepers, NetworkKeepers)
+        bring = keepers.compute
+
+        def compute(question: JointQuestion, shares: Mapping[str, JointShares]) -> Answer:
+            nobody = np.zeros(question.length("Gent"), dtype=np.int64)
+            made = sealed_shares(question, "Gent", nobody, secret, sign)
+            return bring(question, {**shares, "Gent": made})
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(keepers, "compute", compute)
+            replies = fed._ask_protocol(fed._coordinator.converse(), PROTOCOL)
+        assert "Gent" in str(replies.no_joint), (replies.no_joint, replies.refusals)
+        return replies
+
+
+def test_only_the_center_itself_can_sign_for_it(network: Network, tmp_path: Path) -> None:
+    from unpooled.federation.network.setup.certificates import is_signed_by_center, share_signer
+
+    is_signed = is_signed_by_center(network.kit("Haifa"))
+    words, other = b"7 people", Network(tmp_path / "other", NAMES)
+    signature = share_signer(network.kit("Gent"))(words)
+    assert is_signed("Gent", words, signature)
+    assert share_signer(network.kit("Gent"))(words) == signature  # a steward decides on these bytes
+    assert not is_signed("Bern", words, signature)
+    assert not is_signed("Gent", b"8 people", signature)
+    assert not is_signed("Gent", words, b"")
+    assert not is_signed("Gent", words, signature[:-1])
+    other.make()
+    assert not is_signed("Gent", words, share_signer(other.kit("Gent"))(words))
+    analyst = share_signer(network.kit("analyst"))(words)
+    assert not is_signed(user_name("analyst"), words, analyst)
+    coordinator = tmp_path / "coordinator" / "startup"
+    coordinator.mkdir(parents=True)
+    for end in ("crt", "key"):
+        from_kit = network.kit("coordinator") / "startup" / f"server.{end}"
+        shutil.copy(from_kit, coordinator / f"client.{end}")
+    assert not is_signed("coordinator", words, share_signer(coordinator.parent)(words))
 
 
 FEDERATION = """

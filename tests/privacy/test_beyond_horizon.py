@@ -31,20 +31,20 @@ def until(horizon: float) -> SurvivalQuestion:
     return SurvivalQuestion(variable="days", event="dead", horizon=horizon)
 
 
-def tables(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def tables(aggregate: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The tables of a survival answer that are not None."""
-    group = said["groups"][0]
+    group = aggregate["groups"][0]
     yield from (group[name] for name in ("events", "censored", "either") if group[name])
 
 
-def total(said: dict[str, Any]) -> float | None:
+def total(aggregate: dict[str, Any]) -> float | None:
     """The sum of all times, as far as an answer tells it."""
-    if said.get("say") == "moments":
-        (everybody,) = said["moments"]
+    if aggregate.get("say") == "moments":
+        (everybody,) = aggregate["moments"]
         return None if everybody["mean"] is None else float(everybody["n"] * everybody["mean"])
-    if not said:
+    if not aggregate:
         return None
-    cells = [cell for t in tables(said) for cell in zip(t["counts"], t["means"], strict=True)]
+    cells = [cell for t in tables(aggregate) for cell in zip(t["counts"], t["means"], strict=True)]
     if any(mean is None for _, mean in cells):
         return None
     return float(sum(n * mean for n, mean in cells))
@@ -66,7 +66,7 @@ def test_the_last_cell_tells_its_mean_where_nobody_or_k_are_beyond() -> None:
     """With nobody beyond the answer is as rich as ever, and with many of a large center, too."""
     for beyond, people in ((0, 40), (60, 400)):
         center = open_center(rows(1, beyond, people), free=False)
-        said = answer(center, until(HORIZON))["aggregate"]
-        last = list(tables(said))[-1]
+        aggregate = answer(center, until(HORIZON))["aggregate"]
+        last = list(tables(aggregate))[-1]
         assert last["counts"][-1] >= K
         assert last["means"][-1] is not None

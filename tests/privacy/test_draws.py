@@ -66,9 +66,9 @@ def stages(seed: int, lacking: int) -> pl.DataFrame:
     return pl.DataFrame({"arm": arm, "sex": sex, "site": site, "stage": values})
 
 
-def counts(said: dict[str, Any]) -> dict[str, int]:
+def counts(reply: dict[str, Any]) -> dict[str, int]:
     """Level → how many people have it, as far as it is told alone."""
-    groups = (said["aggregate"] or {"groups": ()})["groups"]
+    groups = (reply["aggregate"] or {"groups": ()})["groups"]
     cells = [cell for group in groups for cell in group["cells"]]
     return {cell["levels"][0]: cell["count"] for cell in cells if len(cell["levels"]) == 1}
 
@@ -95,9 +95,9 @@ def test_an_event_that_means_not_known_draws_nobody_else() -> None:
         days, died = np.round(random.uniform(5, 100, 60)), random.choice(["yes", "no"], 60)
         days[:3], status = 100, ["NA"] * 3 + died[3:].tolist()
         center = open_center(pl.DataFrame({"days": days, "died": status}), free=False)
-        said = [
+        replies = [
             ask(center, FollowUpQuestion(variable="days", event="died", event_is=meant))
             for meant in ("yes", "NA")
         ]
-        assert said[0]
-        assert not said[1]
+        assert replies[0]
+        assert not replies[1]

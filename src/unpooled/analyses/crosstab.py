@@ -62,7 +62,7 @@ class LevelCells:
 
 @dataclass(frozen=True, slots=True)
 class LevelTables:
-    """What centers told of a category: each part of their people a table of one group."""
+    """What centers released of a category: each part of their people a table of one group."""
 
     levels: tuple[str, ...]
     groups: tuple[str, ...]

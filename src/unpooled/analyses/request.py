@@ -236,7 +236,7 @@ def _raise_unknown_groups(
     if any(
         r.name not in (request.groups or ()) or r.reason not in small for _, r in round_.refusals
     ):
-        return  # centers refused for another reason; that one is told
+        return  # centers refused for another reason; that one is shown
     names = in_order(set(every_group()))
     if not names:
         return

@@ -53,8 +53,8 @@ def number_row(
     noticed: Sequence[str] = (),
 ) -> VariableRow:
     """The row of a number; `quartiles` of None are those of all groups together."""
-    groups, notes = _with_mean(described)
-    notes += noticed
+    groups = described.groups
+    notes = [*_without_mean(described), *noticed]
     columns = [_everybody(groups), *groups] if described.by is not None else [_everybody(groups)]
     numbers = tuple(
         Numbers(
@@ -78,6 +78,7 @@ def number_row(
         shown.unit,
         numbers=numbers,
         missing=tuple(numbers_of.missing for numbers_of in numbers),
+        missing_more=tuple(column.missing_hidden > 0 for column in columns),
         test=None if compared is None else _rank_test(compared),
         log10_p=None if compared is None else compared.log10_p,
         smd=smd,
@@ -90,29 +91,21 @@ def number_row(
     return VariableRow(row, people, centers, records, refused)
 
 
-def _with_mean(described: DescribeResult) -> tuple[tuple[GroupDescription, ...], list[str]]:
-    """Groups with the mean and SD of the centers that tell them, where one does not."""
-    groups, notes = [], []
+def _without_mean(described: DescribeResult) -> list[str]:
+    """The centers without which the mean of a group is."""
+    notes = []
     for group in described.groups:
-        groups.append(group)
-        if group.mean is not None and group.sd is not None:
-            continue
         centers = [one for one in described.centers if one.group == group.group]
-        parts = [
-            MeanSD(c.n, c.mean, c.sd) for c in centers if c.mean is not None and c.sd is not None
-        ]
-        if not parts:
-            continue
-        whole = pool(parts) if len(parts) > 1 else parts[0]
-        groups[-1] = replace(group, mean=whole.mean, sd=whole.sd)
         without = [one for one in centers if one.mean is None or one.sd is None]
+        if group.sd is None or not without:
+            continue
         names = ", ".join(dict.fromkeys(one.center for one in without))
         of_group = "" if described.by is None else f" of {group.group}"
         notes.append(
             f"mean and SD{of_group} without {names} ({people_text(sum(c.n for c in without))}), "
             "where they are withheld"
         )
-    return tuple(groups), notes
+    return notes
 
 
 _CODES = (-1.0, -9.0, -99.0, -999.0, 9.0, 99.0, 999.0, 9999.0)  # that often mean missing

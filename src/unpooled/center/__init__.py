@@ -1,4 +1,4 @@
-"""All that runs beside a hospital's rows. Nothing leaves but a `Release`, made by the gate."""
+"""All that runs next to a hospital's rows. Nothing leaves but a `Release`, made by the gate."""
 
 from typing import TYPE_CHECKING
 

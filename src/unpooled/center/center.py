@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -83,6 +83,7 @@ class Center:
         ledger: Path | None = None,
         steward: Steward | None = None,
         keepers: Mapping[str, str] | None = None,
+        sign_shares: Callable[[bytes], bytes] | None = None,  # None: by the key of the ledger
     ) -> None:
         if policy.person is not None and policy.person not in source.kinds:
             columns = ", ".join(source.kinds)
@@ -95,6 +96,7 @@ class Center:
         self._rows = Rows(source, policy, key.secret)
         self._policy = policy
         self._key, self._secret = key, key.secret
+        self._sign_shares = sign_shares or key.sign
         self._joint_ledger: Ledger | None = None
         self._variables = dict(variables or {})
         try:
@@ -113,7 +115,7 @@ class Center:
         self._turn = threading.Lock()
         self._refused: tuple[str, int] = self._refused_today()
         self._levels: dict[str, list[tuple[Key, BoolArray]]] = {}
-        self._open: set[str] | None = None  # groupings, and everybody, that can still be told
+        self._open: set[str] | None = None  # groupings, and everybody, that can still be released
 
     def answer(
         self, payload: bytes, ticket: str | None = None, asker: str | None = None
@@ -128,7 +130,7 @@ class Center:
         """
         if payload.startswith(_NOTE):
             return self._noted(payload)
-        # each answer is judged beside the one before
+        # each answer is judged together with the one before
         with self._turn, allocating(self._rows.source.allocate):
             before = len(self.ledger)
             self.ledger.asker = asker
@@ -162,7 +164,7 @@ class Center:
                 return self._refuse(None, Refusal(reason=Reason.UNREADABLE_QUESTION), None)
 
     def _joint_record(self) -> Ledger:
-        """The center's ledger of joint centers, beside its own; made when it is needed."""
+        """The center's ledger of joint centers, next to its own; made when it is needed."""
         if self._joint_ledger is None:
             beside = self.ledger.path
             path = None if beside is None else beside.with_suffix(".joint.ledger")
@@ -250,7 +252,7 @@ class Center:
         return released
 
     def _respond_to_check(self, question: ProtocolCheckQuestion, ticket: str | None) -> Release:
-        """What would be told: the protocol is answered in full, and only its outline leaves."""
+        """What would be released: the protocol is answered in full, and only its outline leaves."""
         if self._memory.changed or not self._rows.source.unchanged():
             raise RefusedQuestion(Reason.DATA_CHANGED)
         k = raised_k(self._policy.k, question.protocol.k)
@@ -260,7 +262,7 @@ class Center:
         return gate.release_check(question, parts, ticket)
 
     def _judged_parts(self, protocol: Protocol, k: int) -> tuple[Gate, list[Judged]]:
-        """Each part, judged beside those before it at this K, and the gate that did so."""
+        """Each part, judged together with those before it at this K, and the gate that did so."""
         policy = msgspec.structs.replace(self._policy, k=k)
         rows, gate = self._rows, self._gate
         if k > self._policy.k:
@@ -319,7 +321,8 @@ class Center:
         )
         if not rows.source.unchanged():  # while they were read
             raise RefusedQuestion(Reason.DATA_CHANGED)
-        return gate.release_shares(question, numbers, rows.size, self._secret, ticket, small=small)
+        keys = self._secret, self._sign_shares
+        return gate.release_shares(question, numbers, rows.size, *keys, ticket, small=small)
 
     def _shared(self) -> list[JointQuestion]:
         """The joint centers that the center's people count in, by its ledger."""
@@ -333,7 +336,7 @@ class Center:
     # --- people, by words alone -------------------------------------------------------------
 
     def _choose(self, question: CohortQuestion) -> tuple[Asked, list[Refusal]]:
-        """The groups that may be answered for, judged beside all earlier ones, and the others."""
+        """The groups that may be answered for, judged with all earlier ones, and the others."""
         if not question.has_meaning:
             raise RefusedQuestion(Reason.UNREADABLE_QUESTION)
         if self._memory.changed or not self._rows.source.unchanged():
@@ -481,7 +484,7 @@ class Center:
         return released
 
     def _still_open(self, draft: Draft | None = None) -> set[str]:
-        """What can still be told of: everybody, and each declared grouping whole."""
+        """What can still be answered for: everybody, and each declared grouping whole."""
         if draft is None and self._open is not None:
             return self._open
         state = self._memory.state if draft is None else draft

@@ -43,7 +43,7 @@ class Finding:
 
 
 def center_findings(center: CenterFile, folder: Path) -> Iterator[Finding]:
-    """Look at all that is beside the data; nothing is changed, nothing leaves."""
+    """Look at all that is next to the data; nothing is changed, nothing leaves."""
     source: Source | None = None
     try:
         source = open_data(center, folder)
@@ -181,7 +181,7 @@ def _ledger(center: CenterFile, path: Path, folder: Path) -> Iterator[Finding]:
 
 
 def memory_findings(center: str, ledger: Path, key: CenterKey) -> Iterator[Finding]:
-    """Whether a center could start with this ledger and the memory beside it.
+    """Whether a center could start with this ledger and the memory next to it.
 
     What reads them is what reads them at the start. It locks its files and makes a missing one, so
     it gets copies: nothing is changed, and a center that runs is not disturbed.
@@ -205,7 +205,7 @@ def memory_findings(center: str, ledger: Path, key: CenterKey) -> Iterator[Findi
 
 
 def people_findings(memory: Path, source: Source, policy: Policy) -> Iterator[Finding]:
-    """Whether the people are those of whom the center has spoken."""
+    """Whether the people are those that the center's answers described."""
     try:
         before = _people_of(memory)
         if before is None:

@@ -8,7 +8,7 @@ The file looks like this::
     approval = "auto"
     reviewers = 1                         # how many must approve, where it is "ask"
     ram_mb = 1000                         # how much memory answers may take
-    tick = 0.25                           # answers leave at multiples of so many seconds
+    tick = 0.25                           # answers leave at multiples of this many seconds
 
     [policy]
     k = 10
@@ -30,7 +30,7 @@ The file looks like this::
 Instead of `data`, a table `[postgres]` with `connection` and `query` reads a database.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -102,12 +102,12 @@ class CenterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     ledger: str
     data: str | None = None
     postgres: Postgres | None = None
-    key: str | None = None  # the key file; beside the ledger if not said
+    key: str | None = None  # the key file; next to the ledger if not said
     approval: Literal["auto", "ask"] = "auto"  # ask: the steward sees all before it leaves
     ram_mb: int = 1000  # how much memory answers may take
     reviewers: int = 1  # how many must approve, where it is "ask"
     reviewer_keys: dict[str, Hex64] = {}  # who may: name → public key; none: the steward
-    tick: float = TICK  # over the network answers leave at multiples of so many seconds
+    tick: float = TICK  # over the network answers leave at multiples of this many seconds
     policy: Policy = msgspec.field(default_factory=Policy)
     variables: dict[str, CenterVariable] = {}
 
@@ -153,11 +153,15 @@ def open_data(center: CenterFile, folder: Path) -> Source:
 
 
 def open_center(
-    center: CenterFile, folder: Path, keepers: Mapping[str, str] | None = None
+    center: CenterFile,
+    folder: Path,
+    keepers: Mapping[str, str] | None = None,
+    sign_shares: Callable[[bytes], bytes] | None = None,
 ) -> Center:
     """The center with its rows, policy, key and ledger; paths count from `folder`.
 
-    `keepers` are those of joint centers, by name, with their public keys.
+    `keepers` are those of joint centers, by name, with their public keys; what is shared with them
+    is signed by `sign_shares`.
     """
     ledger = folder / center.ledger
     key = ledger.with_suffix(".key") if center.key is None else folder / center.key
@@ -170,7 +174,7 @@ def open_center(
     steward = None
     if center.approval == "ask":
         steward = Steward(pending_folder(center, folder), who_reviews(center))
-    about = declared, ledger, steward, keepers
+    about = declared, ledger, steward, keepers, sign_shares
     return Center(center.name, source, center.policy, loaded, *about)
 
 

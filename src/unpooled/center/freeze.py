@@ -1,8 +1,8 @@
 """A freeze: a dated copy of a center's rows, from which it answers for a study.
 
-A database changes while a study goes on, and so does an export that is written anew. A center that
+A database changes while a study goes on, and so does an export that is written again. A center that
 answered before a person came and again after could tell about that person, so it refuses once its
-rows have changed. A freeze does not change. It is a Parquet file beside `center.toml`, with the
+rows have changed. A freeze does not change. It is a Parquet file next to `center.toml`, with the
 rows in the order in which they were read and under the center's own names: nothing else in
 `center.toml` needs to change.
 """
@@ -43,7 +43,7 @@ class Freeze:
 
 
 def freeze_rows(config: Path, day: date) -> Freeze:
-    """Copy the rows that `center.toml` names to a file beside it, whole or not at all.
+    """Copy the rows that `center.toml` names to a file next to it, whole or not at all.
 
     The copy has the columns that the policy allows, the one that names a person, and those that
     `center.toml` declares. It is read again and compared before it gets its name. Its owner alone

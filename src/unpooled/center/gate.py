@@ -4,9 +4,10 @@ It encodes the answer, decodes those very bytes, judges what was decoded, writes
 and only then seals the bytes into a `Release`. There is no other way to make one and no switch to
 skip it. An answer that breaks a rule raises; it is never trimmed into shape.
 
-The gate knows no kind of answer. It asks each for the groups that it names, for what it tells of
-whom, and for its own limits; it compares each count with the people who are declared, each other
-number and each word with what was checked, and judges what is declared beside all that left before.
+The gate knows no kind of answer. It asks each for the groups that it names, for what it tells about
+which people, and for its own limits; it compares each count with the people who are declared, each
+other number and each word with what was checked, and judges what is declared with all that left
+before.
 
 Where the steward wants to be asked, the judged bytes are held, neither recorded nor released, until
 they have decided.
@@ -106,7 +107,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A part of a protocol that the gate has judged, beside all parts before it."""
+    """A part of a protocol that the gate has judged, together with all parts before it."""
 
     question: PartQuestion
     payload: bytes
@@ -144,8 +145,8 @@ class Gate:
         """Judge, record, and only then seal. A question that could not be read is None.
 
         Raises `HeldError` while the steward has not decided, and `TooClose` where the answer tells
-        too much beside earlier ones; a coarser one may not. `against` is the earlier answer that
-        stands against a question, for the record.
+        too much together with earlier ones; a coarser one may not. `against` is the earlier answer
+        that stands against a question, for the record.
         """
         payload = encode(answer)
         if against is None and asked is not None:
@@ -167,7 +168,7 @@ class Gate:
         number: int,
         against: int | None = None,
     ) -> Judged:
-        """Judge a part of a protocol, beside those before it; raises as `release` does."""
+        """Judge a part of a protocol, together with those before it; raises as `release` does."""
         payload = encode(answer)
         draft = before
         if asked is not None:
@@ -231,7 +232,7 @@ class Gate:
         parts: Sequence[Judged],
         ticket: str | None = None,
     ) -> Release:
-        """Let out what a protocol would be told, without any of it; nothing counts as told."""
+        """Let out what a protocol would be given, without any of it; nothing counts as released."""
         check = ProtocolCheck.of(self._together(question, parts))
         answer = Answer(k=self.policy.k, aggregate=check)
         payload = encode(answer)
@@ -255,7 +256,7 @@ class Gate:
     def _check_parts(
         self, question: ProtocolQuestion | ProtocolCheckQuestion, parts: Sequence[Judged]
     ) -> None:
-        """The parts are the questions of the protocol, each judged beside those before it."""
+        """The parts are the questions of the protocol, each judged with those before it."""
         protocol = question.protocol
         kinds = {
             part.question.variable: kind_of(part.question)
@@ -338,11 +339,12 @@ class Gate:
         numbers: IntArray,
         people: int,
         secret: bytes,
+        sign: Callable[[bytes], bytes],
         ticket: str | None = None,
         *,
         small: bool,
     ) -> Release:
-        """Split a center's numbers and seal each share to its keeper: so they leave, or not at all.
+        """Split, sign and seal a center's numbers to the keepers: so they leave, or not at all.
 
         The same numbers are split and sealed alike, so that a steward decides on what leaves.
         """
@@ -354,9 +356,8 @@ class Gate:
             raise GateError("what is shared must be the counts that the plan names")
         if int(numbers[: plan.blocks].sum()) != people:
             raise GateError("everybody must be counted once")
-        answer = Answer(
-            k=self.policy.k, aggregate=sealed_shares(question, self.center, numbers, secret)
-        )
+        shares = sealed_shares(question, self.center, numbers, secret, sign)
+        answer = Answer(k=self.policy.k, aggregate=shares)
         payload = encode(answer)
         if self._approved(question, payload, ticket, list(share_words(plan, numbers))):
             released = self._recorded(question, answer, payload, None, ticket, None)
@@ -424,7 +425,7 @@ class Gate:
         return None if entry is None else Release(self.center, entry.answer.encode(), _SEAL)
 
     def _judged(self, answer: Answer, question: Asking, asked: Asked | None) -> Draft | None:
-        """What would be told, in full; raises unless all of it may leave."""
+        """What would be released, in full; raises unless all of it may leave."""
         if answer.k != self.policy.k:
             raise GateError("the K of an answer must be the K that is in force")
         self._judge_refusals(answer, question, None if asked is None else asked.cohort)

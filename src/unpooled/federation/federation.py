@@ -219,7 +219,7 @@ class Federation:
         Parameters
         ----------
         path
-            The file; the analyst's kit lies beside it, in `kits`, or where its `kit` says.
+            The file; the analyst's kit lies next to it, in `kits`, or where its `kit` says.
         variables
             What is public about variables (see `Variable`).
         timeout
@@ -347,7 +347,7 @@ class Federation:
             "chain": the largest center first, the others join one by one. "parallel": all centers
             at once; a smooth distribution with bands, and a histogram whose counts are estimates.
         max_bins
-            At most so many bins; without it, as many as K allows.
+            At most this many bins; without it, as many as K allows.
         limits
             Outer limits of the chain: "open" (infinite), "natural" (as declared) or "buffer"
             (where allowed); "parallel" uses the declared ones.
@@ -467,7 +467,7 @@ class Federation:
         shown = Shown(name, name, self._declared(name).unit)
         if category or self._is_text(name):
             return category_row(shown, self._levels(name, by, about))
-        described = self.describe(name, by, **about)  # first: beside tables it may be refused
+        described = self.describe(name, by, **about)  # first: after tables it may be refused
         estimates = self.quantiles(name, [0.25, 0.5, 0.75], by, **about)
         assert isinstance(estimates, QuantilesResult)  # of one variable by one method
         if has_few_values(estimates.distribution):
@@ -644,7 +644,7 @@ class Federation:
     def check(self, protocol: ProtocolLike) -> ProtocolCheckResult:
         """What the centers would tell for a protocol: a dry run, without any count.
 
-        It says which blocks can be told, what is merged and why, and which variables are lost.
+        It says which blocks can be released, what is merged and why, and which variables are lost.
         """
         joint = self._keepers is not None
         conversation, plan = self._coordinator.converse(), read_protocol(protocol)
@@ -694,7 +694,7 @@ class Federation:
         where: str | None,
         cuts: Sequence[float] | float | None,
     ) -> Request:
-        """What is asked for, checked; over the network also beside the codebook.
+        """What is asked for, checked; over the network also against the codebook.
 
         In one process the codebook was checked when the centers were opened.
         """

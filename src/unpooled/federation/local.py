@@ -87,14 +87,23 @@ def open_link(
     folder = None if ledger is None else Path(ledger)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    keepers = LocalKeepers(seed, folder) if joint else None
+    files = {
+        name: None if folder is None else folder / f"{quote(name, safe=' ')}.ledger"
+        for name in sources
+    }
+    keys = {name: _key(name, file, seed) for name, file in files.items()}
+    members = {name: key.public for name, key in keys.items()}
+    keepers = LocalKeepers(members, seed, folder) if joint else None
     publics = {} if keepers is None else {k.name: k.public for k in keepers.keepers}
-    centers = []
-    for name, source in sources.items():
-        file = None if folder is None else folder / f"{quote(name, safe=' ')}.ledger"
-        if file is not None:
-            key = CenterKey.load_or_create(file.with_suffix(".key"))
-        else:
-            key = CenterKey.generate() if seed is None else CenterKey.from_seed(seed, name)
-        centers.append(Center(name, source, policy, key, variables, file, keepers=publics))
+    centers = [
+        Center(name, source, policy, keys[name], variables, files[name], keepers=publics)
+        for name, source in sources.items()
+    ]
     return LocalLink(centers, keepers, progress)
+
+
+def _key(name: str, ledger: Path | None, seed: int | None) -> CenterKey:
+    """A center's key: beside its ledger, where that is on disk."""
+    if ledger is not None:
+        return CenterKey.load_or_create(ledger.with_suffix(".key"))
+    return CenterKey.generate() if seed is None else CenterKey.from_seed(seed, name)

@@ -169,7 +169,7 @@ class CrosstabResult(Result):
 
     @property
     def answer(self) -> str:
-        """Whether they go together, how sure, and of whom."""
+        """Whether they go together, how sure, and in which people."""
         test = self.test
         if test is None:
             return f"{self.variable} by {self.by}: nothing to test, {self.reach}."

@@ -38,7 +38,7 @@ _BESIDE = (
 class CheckedGroupings:
     """Groupings that are crossed, at one center: the blocks of which it would tell.
 
-    `merged` has for each grouping the blocks in which its levels are told together.
+    `merged` has for each grouping the blocks in which its levels are released together.
     """
 
     center: str
@@ -280,7 +280,7 @@ def _named(levels: tuple[str, ...]) -> list[str]:
 
 
 def _told_together(checked: CheckedGroupings, protocol: Protocol) -> str:
-    """Which levels are told together, and why."""
+    """Which levels are released together, and why."""
     k = protocol.k or "K"
     least = LatticeQuestion(variable="").needs(k) if isinstance(k, int) else "2 K"
     together = {

@@ -235,7 +235,7 @@ class SurvivalResult(Result):
     rounds: int
     record: Record = field(default_factory=Record)
     answered: tuple[str, ...] = ()  # the centers whose people the curves are of
-    strata: tuple[str, ...] = ()  # groupings within which arms are compared, beside centers
+    strata: tuple[str, ...] = ()  # groupings within which arms are compared, in addition to centers
     adjusted: tuple[AdjustedRatio, ...] = ()
     mean_differences: tuple[MeanDifference, ...] = ()
 
@@ -517,7 +517,7 @@ def _median(median: ArmQuantile) -> str:
 
 
 def at_risk_text(people: float, k: int) -> str:
-    """A number at risk; ~ marks those below K, which no center told.
+    """A number at risk; ~ marks those below K, which no center released.
 
     Examples
     --------

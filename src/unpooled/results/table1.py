@@ -46,7 +46,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class LevelCell:
-    """How many people of a column have a level: at least and at most, of so many."""
+    """How many people of a column have a level: at least and at most, of how many."""
 
     group: str
     low: int
@@ -71,7 +71,8 @@ class Table1Row:
     unit: str | None
     numbers: tuple[Numbers, ...] = ()
     levels: tuple[tuple[str, tuple[LevelCell, ...]], ...] = ()
-    missing: tuple[int | None, ...] = ()  # of each column
+    missing: tuple[int | None, ...] = ()  # of each column, at least; None: fewer than K somewhere
+    missing_more: tuple[bool, ...] = ()  # whether fewer than K people of some center come on top
     test: str | None = None
     log10_p: float | None = None
     smd: float | None = None
@@ -95,6 +96,7 @@ class Table1Row:
             ],
             "cells": [numbers.to_dict() for numbers in self.numbers],
             "missing": list(self.missing),
+            "missing_more": list(self.missing_more) or [False] * len(self.missing),
             "test": self.test,
             "p_value": None if self.log10_p is None else 10**self.log10_p,
             "log10_p": self.log10_p,
@@ -331,12 +333,20 @@ class _Writer:
         return f"{n} ({percent}%)"
 
     def _missing(self, row: Table1Row) -> None:
-        if not any(row.missing):
+        more = row.missing_more or (False,) * len(row.missing)
+        if not any(row.missing) and not any(more):
             return
         name = {"gtsummary": "Unknown", "tableone": "missing", "full": "missing"}[self._layout]
-        hidden = "fewer than K people without a value at some center are not counted as missing"
-        mark = f" {self._mark(hidden)}" if None in row.missing else ""
-        self._below(f"{name}{mark}", ["few" if n is None else f"{n:,}" for n in row.missing])
+        hidden = (
+            "fewer than K people without a value at a center are not counted as missing: "
+            "each counts with the value of somebody alike"
+        )
+        mark = f" {self._mark(hidden)}" if None in row.missing or any(more) else ""
+        self._below(f"{name}{mark}", list(map(_missing_cell, row.missing, more)))
+
+
+def _missing_cell(n: int | None, more: bool) -> str:
+    return "few" if n is None else f"≥ {n:,}" if more else f"{n:,}"
 
 
 def _mean_cell(numbers: Numbers) -> str:

@@ -1,7 +1,7 @@
 """What the paper claims of its simulations, each to be judged by ours.
 
 A claim is reproduced where the numbers agree with its words, up to two standard errors where they
-are close; the numbers stand beside the verdict on the page.
+are close; the numbers stand next to the verdict on the page.
 """
 
 import math

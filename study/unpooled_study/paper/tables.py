@@ -1,4 +1,4 @@
-"""The paper's tables: each published figure beside ours, with its error and z-score."""
+"""The paper's tables: each published figure next to ours, with its error and z-score."""
 
 import csv
 import io

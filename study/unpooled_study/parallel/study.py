@@ -1,4 +1,4 @@
-"""The study of the parallel method: what is asked of it, beside what simulations show."""
+"""The study of the parallel method: what is asked of it, and what simulations show."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -111,7 +111,7 @@ class QuantileSummary:
 
 @dataclass(frozen=True, slots=True)
 class TestSummary:
-    """Tests beside those of the combined data."""
+    """Tests next to those of the combined data."""
 
     __test__ = False
 

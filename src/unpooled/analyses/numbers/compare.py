@@ -232,8 +232,8 @@ def _note(smooth: DistributionResult) -> str | None:
 def _refuse_hidden(tables: Tables, groups: tuple[str, str], ranked: Set[str]) -> None:
     """Raise where tables do not say where many people of a group are.
 
-    Whether few values are told depends on the values: what is withheld would look like an effect.
-    At centers whose ranks are exact, these say what outer cells do not.
+    Whether few values are released depends on the values: what is withheld would look like an
+    effect. At centers whose ranks are exact, these say what outer cells do not.
     """
     for group in groups:
         people = sum(table.people for table in tables.of(group))
@@ -316,7 +316,7 @@ def run_compare(
 
     In this order: ranks are what is relied on, and a chain can take the edges of tables on a
     lattice, not the other way. A method that is asked for alone comes first: of few different
-    values tables tell little beside ranks.
+    values tables add little to ranks.
     """
     methods = select_methods(method, METHODS)
     refusals: list[tuple[str, Refusal]] = []
@@ -384,7 +384,7 @@ def _ask_ranks(
 def combine_comparison(
     request: Request, alternative: Alternative, methods: Sequence[str], parts: Comparing
 ) -> CompareResult:
-    """Two named groups, from what centers told."""
+    """Two named groups, from what centers released."""
     ranks, table, pooled = list(parts.centers.values()), parts.table, parts.pooled
     alone = [some for unit, some in parts.centers.items() if not joint_members(unit.center)]
     x, y = request.groups or ("", "")
@@ -467,7 +467,7 @@ def _biased(parts: Comparing) -> tuple[str, ...]:
 def _effect(
     ranks: Sequence[RankStatistics], methods: Sequence[str], pooled: PooledComparison | None
 ) -> Interval | None:
-    """Within centers; of everybody where only that was asked for, or can be told."""
+    """Within centers; of everybody where only that was asked for, or can be answered."""
     if pooled is not None and (not ranks or tuple(methods) == ("parallel",)):
         return pooled.effect
     return overall_effect(ranks) if ranks else None
@@ -620,7 +620,7 @@ def combine_groups(
     rounds: int,
     strata: tuple[str, ...] = (),
 ) -> CompareResult:
-    """Several groups, from what centers told."""
+    """Several groups, from what centers released."""
     groups = request.groups or ()
     ranks = [center.ranks for center in centers.values()]
     biased = bool(ranks) and refused_for_values(center_refusals(refusals))

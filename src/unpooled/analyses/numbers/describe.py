@@ -51,16 +51,14 @@ def combine_description(
     every = [
         [one for (g, _), some in parts.items() if g == group for one in some] for group in groups
     ]
-    described = tuple(
-        _combine(group, one, [c for c in centers if c.group == group])
-        for group, one in zip(groups, every, strict=True)
-    )
+    of_group = [[c for c in centers if c.group == group] for group in groups]
+    described = tuple(map(_combine, groups, every, of_group))
     return DescribeResult(
         variable=request.variable,
         by=request.by,
         where=request.where,
         groups=described,
-        welch=_welch(described),
+        welch=_welch(described, of_group),
         centers=centers,
         refusals=refusals,
         rounds=rounds,
@@ -85,10 +83,19 @@ def _mean_sd(parts: Sequence[GroupMoments]) -> tuple[float | None, float | None]
     return sum(n * mean for n, mean in means) / sum(n for n, _ in means), None
 
 
+def _with_both(centers: Sequence[CenterDescription]) -> MeanSD | None:
+    """Mean and SD over the centers that give both."""
+    whole = [MeanSD(c.n, c.mean, c.sd) for c in centers if c.mean is not None and c.sd is not None]
+    return None if not whole else pool(whole) if len(whole) > 1 else whole[0]
+
+
 def _combine(
     group: str, parts: Sequence[GroupMoments], centers: Sequence[CenterDescription]
 ) -> GroupDescription:
     mean, sd = _mean_sd(parts)
+    with_both = _with_both(centers)
+    if mean is None and with_both is not None:
+        mean, sd = with_both.mean, with_both.sd
     return GroupDescription(
         group=group,
         n=sum(part.n for part in parts),
@@ -99,8 +106,14 @@ def _combine(
     )
 
 
-def _welch(groups: tuple[GroupDescription, ...]) -> Welch | None:
-    moments = [MeanSD(g.n, g.mean, g.sd) for g in groups if g.mean is not None and g.sd is not None]
+def _welch(
+    groups: Sequence[GroupDescription], centers: Sequence[Sequence[CenterDescription]]
+) -> Welch | None:
+    moments = [
+        MeanSD(sum(c.n for c in some if c.mean is not None and c.sd is not None), g.mean, g.sd)
+        for g, some in zip(groups, centers, strict=True)
+        if g.mean is not None and g.sd is not None
+    ]
     if len(groups) != 2 or len(moments) != 2:
         return None
     return welch(moments[0], moments[1])

@@ -74,13 +74,15 @@ Cut = Callable[[FloatArray, Lattice, int, Draws, CellMoments], LatticeTable]
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What the centers told: group → center → its tables, and the lattice they lie on."""
+    """What the centers released: group → center → its tables, and the lattice they lie on."""
 
     lattice: Lattice
     groups: Mapping[str, Mapping[str, Sequence[LatticeTable]]]
     few: Mapping[str, tuple[bool, bool]]  # whether most of the lowest, and of the highest, people
     # lie in cells of so few values that their means were withheld
-    hidden: Mapping[str, Mapping[str, int]]  # group → center → how many are told of by a table that
+    hidden: Mapping[
+        str, Mapping[str, int]
+    ]  # group → center → how many are described by a table that
     # does not say where they are
     unplaced: Mapping[str, Mapping[str, int]]  # the same, of outer cells: not where beyond an edge
     refusals: tuple[tuple[str, Refusal], ...]
@@ -96,7 +98,7 @@ class Tables:
         return np.unique(np.concatenate([table.edges for table in self.of(group)]))
 
     def smooth(self, group: str) -> Distribution | None:
-        """The distribution of a group's people; None where nobody told of them."""
+        """The distribution of a group's people; None where no center described them."""
         tables = self.of(group)
         return smooth(tables, self.lattice) if tables else None
 
@@ -117,7 +119,7 @@ ValueError where nobody asked for it.
 
 
 class _Table(NamedTuple):
-    """One table of a center: of whom, as it was told, and read."""
+    """One table of a center: of which people, as it was released, and read."""
 
     group: str
     stratum: str | None
@@ -286,7 +288,7 @@ def read_table(cells: CellTable, lattice: Lattice) -> LatticeTable:
     if np.any(np.diff(limits) < 0):
         raise ValueError("cells must lie within the declared limits")
     low, high = lattice.mean_limits(table.edges)
-    shared = table.sds == 0  # one value, told as it is
+    shared = table.sds == 0  # one value, released as it is
     low, high = np.where(shared, limits[:-1], low), np.where(shared, limits[1:], high)
     if np.any((table.means < low) | (table.means > high)):
         raise ValueError("means must lie in their cells")
@@ -296,7 +298,7 @@ def read_table(cells: CellTable, lattice: Lattice) -> LatticeTable:
 def run_distribution(
     conversation: Conversation, request: Request, declared: Variable, max_bins: int | None = None
 ) -> DistributionResult:
-    """One round; the smooth distribution of every group that somebody told of."""
+    """One round; the smooth distribution of every group that some center described."""
     return combine_distribution(
         request, ask_tables(conversation, request, declared), max_bins=max_bins
     )

@@ -1,7 +1,7 @@
 """The book: all that came back for a protocol. Every analysis is computed from it; nobody is asked.
 
-A center told each variable once, by blocks. An analysis finds the blocks that belong to its groups
-and adds them up; how, is the same as for a federation.
+A center released each variable once, by blocks. An analysis finds the blocks that belong to its
+groups and adds them up; how, is the same as for a federation.
 """
 
 import hashlib
@@ -241,7 +241,7 @@ class Chapter:
 
 
 class Book:
-    """What the centers told for a protocol; it answers every analysis without asking again.
+    """What the centers released for a protocol; it answers every analysis without asking again.
 
     Attributes
     ----------
@@ -648,7 +648,7 @@ class Book:
             )
 
     def _is_category(self, variable: str) -> bool:
-        """Whether centers told it by levels; they find out where the protocol does not say."""
+        """Whether centers released it by levels; they find out where the protocol does not say."""
         declared = self.protocol.variables.get(variable)
         if declared is None or declared.kind is not None:
             return declared is None or declared.kind == "category"
@@ -1325,7 +1325,7 @@ def _within(table: LatticeTable, limits: tuple[float, float], lattice: Lattice) 
     if (low, high) == (lattice.lower, lattice.upper):
         return table
     if len(edges) and not low < edges[0] <= edges[-1] < high:
-        return table  # values on a limit that stand beside an edge
+        return table  # values on a limit that stand next to an edge
     scale = table.scale or lattice.open_scale(edges)
     closed = np.isfinite(np.concatenate(([low], edges, [high])))
     raw = ~np.isnan(scale.unit) & (table.sds != 0) & closed[:-1] & closed[1:]
@@ -1363,7 +1363,7 @@ def _on_values(table: LatticeTable, answer: LatticeTables) -> LatticeTable:
 
 
 def _mean_sd(moments: Moments | None, block: str) -> MeanSD | None:
-    """Mean and SD of a block, where both are told."""
+    """Mean and SD of a block, where both are released."""
     for group in () if moments is None else moments.moments:
         if group.group == block and group.mean is not None and group.sd is not None:
             return MeanSD(group.n, group.mean, group.sd)

@@ -96,7 +96,7 @@ def _as_json(plain: dict[str, Any]) -> str:
 
 
 def _open_book(typed: Mapping[str, Any]) -> "Book":
-    """The book of a file; centers are not asked beside it."""
+    """The book of a file; no center is asked."""
     if typed["centers"] is not None or typed["federation"] is not None:
         raise InputError("book: give either --book, or centers that are asked, not both")
     from unpooled.analyses.protocols.book import Book
@@ -111,7 +111,9 @@ def _of_book(typed: Mapping[str, Any]) -> dict[str, Any]:
 
 def _from_book(book: "Book", name: str, given: dict[str, Any]) -> "Result":
     """The analysis of a book; several groupings of `by` are separated by commas."""
-    method = getattr(book, name)
+    method = getattr(book, name, None)
+    if method is None:
+        raise InputError(f"{name} cannot be computed from a book. Hint: leave out --book")
     accepted = signature(method).parameters
     for argument in given:
         if argument not in accepted:

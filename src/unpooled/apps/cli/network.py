@@ -73,7 +73,7 @@ def center_freeze(
         bool, typer.Option("--use", help="Let center.toml name the copy at once.")
     ] = False,
 ) -> None:
-    """Copy the center's rows to a dated file beside center.toml, to answer a study from it."""
+    """Copy the center's rows to a dated file next to center.toml, to answer a study from it."""
     from datetime import date
 
     from unpooled.center.freeze import freeze_rows, use_freeze
@@ -331,7 +331,7 @@ def federation_status(federation: FederationToml) -> None:
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """End in good order on Ctrl-C and when told to terminate."""
+    """End in good order on Ctrl-C and on a signal to terminate."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -49,7 +49,7 @@ _JOINT = _parameter(
 
 
 def _asks_centers(*parameters: Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command with these parameters, beside those that say which centers are asked."""
+    """A command with these parameters, in addition to those that say which centers are asked."""
 
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
         first = [one for one in parameters if one.default is Parameter.empty]
@@ -138,7 +138,7 @@ def new(**typed: Any) -> None:
     out.write_text(text, encoding="utf-8")
     try:
         read_protocol(out)
-    except InputError as error:  # such as no variable that can be told
+    except InputError as error:  # such as no variable that can be released
         print(f"{out}: a draft to be finished: {error}")
     else:
         print(f"{out}: a draft. Take out what the study does not need, then check it")

@@ -4,7 +4,7 @@ Without reviewers whoever can write in the center's folder is its steward. With 
 counts only with the signature of a reviewer whom `center.toml` names::
 
     approval = "ask"
-    reviewers = 2                         # so many must approve, and nobody twice
+    reviewers = 2                         # how many must approve, and nobody twice
 
     [reviewer_keys]
     Anna = "0530bf88…"                    # made by: unpooled center reviewer KIT Anna

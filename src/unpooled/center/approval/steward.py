@@ -1,7 +1,7 @@
 """Approval: what the steward must see before it leaves.
 
 With `approval = "ask"` the gate holds everything that it would let out. Each held payload is a file
-in a folder beside the ledger, named after the hash of the question and the exact bytes:
+in a folder next to the ledger, named after the hash of the question and the exact bytes:
 
     Haifa.pending/3f2a91c46d01….json        the question, and the payload that would leave
     Haifa.pending/3f2a91c46d01….approved    the steward's decision on these bytes
@@ -10,7 +10,7 @@ in a folder beside the ledger, named after the hash of the question and the exac
     Haifa.pending/reviews.jsonl             who decided what and when, also what was withdrawn
 
 An approval is of these very bytes as the answer to this very question, so they may leave again for
-it. A refusal is of the question: were it of the bytes, being held anew would tell the analyst that
+it. A refusal is of the question: were it of the bytes, being held again would tell the analyst that
 the answer has changed. Both are remembered until the steward withdraws them.
 """
 

@@ -1,4 +1,4 @@
-"""Blocks: the people of a center who are alike in several groupings, as far as these may be told.
+"""Blocks: the people of a center who are alike in several groupings, as far as these may leave.
 
 People are parted by the most important grouping first. Levels of too few people are joined to each
 other, to neighbours where levels rise; then each part is parted by the next grouping. So every
@@ -15,7 +15,7 @@ from unpooled.center.questions import Grouping, block_label
 from unpooled.maths import big_arrays
 from unpooled.maths.arrays import BoolArray, IntArray, Places
 
-Joined = tuple[int, ...]  # levels that are told as one
+Joined = tuple[int, ...]  # levels that are released as one
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class Levels:
 def join_levels(
     counts: Sequence[int], least: int, *, ordered: bool, empty: Sequence[bool]
 ) -> list[Joined]:
-    """Which levels are told together so that each has enough people.
+    """Which levels are released together so that each has enough people.
 
-    All levels below the least are told together, of those that rise all that follow each other, or
-    each half of them where both halves have enough; where they are too few, they are joined to the
-    smaller of their neighbours, or to the smallest of the others. So what is joined depends on no
-    count below the least: else it would say which of many levels have one person and which nobody.
-    Empty levels that may be said to be so are left out.
+    All levels below the least are released together, of those that rise all that follow each other,
+    or each half of them where both halves have enough; where they are too few, they are joined to
+    the smaller of their neighbours, or to the smallest of the others. So what is joined depends on
+    no count below the least: else it would say which of many levels have one person and which
+    nobody. Empty levels that may be said to be so are left out.
 
     Examples
     --------

@@ -493,7 +493,7 @@ class Cohort:
         return drawn
 
     def _draws(self) -> tuple[IntArray, IntArray]:
-        """Who counts without a value, and of whom each has one."""
+        """Who counts without a value, and whose value each has."""
         values, nobody = self._own_values(), np.zeros(0, dtype=np.int64)
         lacking = [
             np.flatnonzero(self.counted(group) & ~self._present(group)) for group in self.groups

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _BINS, _FINE_ENOUGH = 1024, 32  # bins to find quartiles in; bins that must lie between them
 _SOME_ROWS = 1000  # that are looked at first
 _SINGLE, _DOUBLE = 2.0**-23, 2.0**-52  # the last digit of 1, in the precision of a column
-_ZERO = 1e-10  # so many units are 0 but for rounding; more are a value in another unit
+_ZERO = 1e-10  # this many units are 0 but for rounding; more are a value in another unit
 _UNCLEAR = 0.05  # where digits tell less than this part of a unit, nothing is a multiple
 
 Column = np.ndarray[tuple[int, ...], np.dtype[Any]]
@@ -212,7 +212,7 @@ class Source:
     def spread(self, variable: str, least: int) -> float:
         """How far the middle half of a column reaches; 0.0 where it shares one value.
 
-        Where that is so, it is the middle half of all others if they are at least so many.
+        Where that is so, it is the middle half of all others if there are at least this many.
         """
         if (variable, least) not in self._spreads:
             value = f"nullif(CAST({quote(variable)} AS DOUBLE), 'NaN'::DOUBLE)"

@@ -225,7 +225,7 @@ class Reader:
             raise self.error("expected 'and' or 'or'")
 
     def error(self, problem: str, at: Token | None = None) -> WhereError:
-        """An error that points at a token, the next one unless told."""
+        """An error that points at a token, by default the next one."""
         return WhereError(self._text, (at or self.next).position, problem)
 
     def expected(self, what: str) -> WhereError:
@@ -334,7 +334,7 @@ class WhereKindError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column beside a value or another column; `65 <= age` is kept as `age >= 65`."""
+    """A column next to a value or another column; `65 <= age` is kept as `age >= 65`."""
 
     left: Column
     operator: Operator
@@ -588,7 +588,7 @@ class _Writer:
     def _list(self, column: Column, values: tuple[Literal, ...]) -> str:
         listed = [self._parameter(column, value) for value in values]
         if self._kind(column) == "integer":
-            # A fraction matches no integer, and beside one DuckDB would compare as floats.
+            # A fraction matches no integer, and next to one DuckDB would compare as floats.
             listed = [value for value in listed if isinstance(value, int)] or listed
         self.parameters.extend(listed)
         return ", ".join("?" * len(listed))

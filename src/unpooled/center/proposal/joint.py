@@ -146,7 +146,7 @@ class JointCount:
         return np.frombuffer(drawn, np.uint8).astype(np.int64) & most
 
     def _donors(self, label: str, lacking: BoolArray, present: BoolArray) -> IntArray | None:
-        """Of whom each who lacks something has it, drawn by the key; None where nobody has it."""
+        """Whose value each who lacks one gets, drawn by the key; None where nobody has it."""
         those, people = np.flatnonzero(present), np.flatnonzero(lacking)
         if not len(people):
             return people

@@ -1,7 +1,7 @@
 """A protocol at a center: people become blocks, and each question of it is answered by block.
 
 Nothing here needs to be trusted but who belongs to which block: each part is judged at the gate,
-beside the parts before it, and all of them leave together.
+together with the parts before it, and all of them leave together.
 """
 
 import logging
@@ -113,7 +113,7 @@ def raised_k(k: int, wanted: int | None) -> int:
 
 @dataclass(slots=True)
 class ProtocolRun:
-    """A protocol that is being answered; `parts` are judged already, one beside the other.
+    """A protocol that is being answered; `parts` are judged already, each with those before.
 
     `asks` says whether a steward approves what leaves: then people may be grouped by any column,
     and codes that mean "missing" may be others than before.
@@ -274,7 +274,7 @@ class ProtocolRun:
         return blocks
 
     def _family(self, groupings: tuple[Grouping, ...], draft: Draft) -> Blocks:
-        """Blocks as they were told before, or else as fine as the rule allows."""
+        """Blocks as they were released before, or else as fine as the rule allows."""
         for grouping in groupings:
             self.check_grouping(grouping)
         levels = [self.levels(grouping) for grouping in groupings]
@@ -303,7 +303,7 @@ class ProtocolRun:
                 return
 
     def _told_before(self, groupings: tuple[Grouping, ...], levels: list[Levels]) -> Blocks | None:
-        """The blocks of the same groupings that were told before."""
+        """The blocks of the same groupings that were released before."""
         name = blocks_name(groupings)
         labels = [one.key[2] for one in self.gate.memory.state.sets if one.key[0] == name]
         if not labels:

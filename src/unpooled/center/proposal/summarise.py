@@ -1,8 +1,9 @@
 """What a center answers, question by question.
 
 Nothing here needs to be trusted: what is proposed here is judged at the gate. Each answer is made
-as rich as the rule allows beside earlier ones: a table is tried with the edges that were told
-before, with its own, then with fewer and fewer; moments with and without the standard deviation.
+as rich as the rule allows together with earlier ones: a table is tried with the edges that were
+released before, with its own, then with fewer and fewer; moments with and without the standard
+deviation.
 """
 
 import math
@@ -88,8 +89,8 @@ from unpooled.maths.tables.binning import Rule, buffer, coarsen, cut, place_boun
 from unpooled.maths.tables.chain import join, join_again
 
 _COARSER = (1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # times K people a cell
-_TIMES = 10  # that blocks say less, until they are told one after the other
-_LATER, _AT_LEAST = 3.0, 5  # of a table that is not the first; and so many cells
+_TIMES = 10  # that blocks say less, until they are released one after the other
+_LATER, _AT_LEAST = 3.0, 5  # of a table that is not the first; and at least this many cells
 _JOINING = 3  # cells that a table has at least once an outer one joined its neighbour
 _MANY = 5  # K people: of 50, 41 are even by chance in three of a million columns
 _NORMAL = 1.349  # the middle half of a normal distribution, in standard deviations
@@ -168,7 +169,7 @@ class Summary:
                 raise TypeError(f"nobody summarises {type(self.question).__name__}")
 
     def again(self, payload: bytes | None) -> Aggregate | None:
-        """The numbers that the same question had before, where they still may be told."""
+        """The numbers that the same question had before, where they still may be released."""
         aggregate: Aggregate | None = None if payload is None else decode_answer(payload).aggregate
         if aggregate is None or list(aggregate.labels()) != list(self.cohort.groups):
             return None
@@ -194,8 +195,8 @@ class Summary:
     ) -> dict[str, T]:
         """What is said of each group.
 
-        Blocks are told together where the rule allows it; else one after the other, each as rich
-        as it may be, and without those of which nothing may be told.
+        Blocks are released together where the rule allows it; else one after the other, each as
+        rich as it may be, and without those of which nothing may be released.
         """
         groups = list(self.cohort.groups)
         if self.question.blocks is None:
@@ -546,7 +547,7 @@ class Summary:
         yield cell_table(_plain(table_at(np.zeros(0), values, lattice, k, "none")))
 
     def _follows(self, group: str, table: CellTable) -> bool:
-        """Whether the counts of a table follow from what was told."""
+        """Whether the counts of a table follow from what was released."""
         variable = self.question.variable
         counts = in_cells(self.cohort, group, variable, table.edges, table.counts)
         with suppress(TooClose):
@@ -574,7 +575,7 @@ class Summary:
         return on_lattice
 
     def _steps(self, earlier: Sequence[FloatArray], people: int) -> list[float]:
-        """How many times K people a cell has: more where people were told in cells before.
+        """How many times K people a cell has: more where people were released in cells before.
 
         n people carry at most n/K numbers; so some are left for questions to come.
         """
@@ -614,7 +615,7 @@ class Summary:
     def _statuses(self, group: str, lattice: Lattice) -> Iterator[GroupStatuses]:
         """All or nothing: n and one of the two would give the other away.
 
-        Where they are not told, who is followed to the horizon is: these had no event.
+        Where they are not released, who is followed to the horizon is: these had no event.
         """
         events, before, followed = self._times(group)
         k, censored = self.terms.k, np.concatenate((before, followed))
@@ -645,7 +646,7 @@ class Summary:
             yield GroupStatuses(group=group, events=None, censored=None, either=table, below=below)
 
     def _below(self, events: FloatArray, censored: FloatArray) -> Any:
-        """Which status has too few people to be told; None: neither."""
+        """Which status has too few people to be released; None: neither."""
         k, zeros = self.terms.k, self.terms.zeros and self.question.where is None
         few = [len(times) < k and (len(times) > 0 or not zeros) for times in (events, censored)]
         if not any(few):

@@ -1,7 +1,7 @@
 """What crosses between coordinator and centers: questions one way, answers the other.
 
 Both are JSON, so that a steward can read the very bytes that leave. One file per question: the
-question, its answer, and what the answer tells of whom.
+question, its answer, and what the answer tells about which people.
 """
 
 from unpooled.center.questions.answers import (

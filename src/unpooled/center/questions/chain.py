@@ -140,7 +140,7 @@ class CenterJoin(Aggregate, frozen=True, tag="join", tag_field="say"):
 def _check_limits(
     asked: Limits, terms: Terms, lower: tuple[float | None, ...], upper: tuple[float | None, ...]
 ) -> None:
-    """Each tuple: the limit that is told, then those that are public already."""
+    """Each tuple: the limit that is released, then those that are public already."""
     if asked not in terms.limits:
         raise GateError(f"the policy does not allow {asked} outer limits")
     for limit, *public in (lower, upper):

@@ -102,7 +102,7 @@ class JointNumber(JointScale, frozen=True, tag="number", tag_field="kind", kw_on
     """A variable with numbers.
 
     Where it is `rough`, nobody knows how far it spreads: people are counted at finer points than
-    they are told at, and the keepers agree on one of `scales` first, by the quartiles of all.
+    they are released at, and the keepers agree on one of `scales` first, by the quartiles of all.
     """
 
     rough: bool = False
@@ -193,7 +193,7 @@ class JointPlan(Message, frozen=True):
     """What is counted: public, and the same for all members and keepers.
 
     Each column is counted once: two tables of one, cut here and there, would count few by
-    subtraction, and keepers judge no table beside another.
+    subtraction, and keepers judge no table together with another.
     """
 
     k: int

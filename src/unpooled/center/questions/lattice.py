@@ -36,8 +36,9 @@ class LatticeQuestion(CohortQuestion, frozen=True, tag="lattice", tag_field="ask
 class CellTable(Message, frozen=True):
     """Exact counts of some people on a lattice; cell b is (edges[b-1], edges[b]], outer ones open.
 
-    `means` and `sds` (with n) are None where they are not told; those of open cells are on a scale
-    that ends at -1 and 1 (`maths.lattice.cells`), unless the SD is 0: then all share the value.
+    `means` and `sds` (with n) are None where they are not released; those of open cells are on a
+    scale that ends at -1 and 1 (`maths.lattice.cells`), unless the SD is 0: then all share the
+    value.
     """
 
     edges: tuple[float, ...]

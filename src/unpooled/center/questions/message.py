@@ -149,7 +149,7 @@ class OutcomeQuestion(CohortQuestion, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Disclosure:
-    """What an answer tells of whom: a part per person, 0 where nothing is told of them.
+    """What an answer tells about which people: a part per person, 0 where it tells nothing.
 
     Attributes
     ----------
@@ -255,7 +255,7 @@ class People(Protocol):
 def whole(
     people: People, group: str, variable: str, n: int, missing: int | None, numbers: int = 1
 ) -> Iterator[Disclosure]:
-    """A group that is counted, with so many numbers of its values, beside those without one.
+    """A group that is counted, with this many numbers of its values, next to those without one.
 
     Numbers as many as there are different values say how many people have each; so does the mean of
     three, with the unit that it is rounded to.
@@ -285,7 +285,7 @@ def check_mean(people: People, group: str) -> None:
 
 
 def _different(values: FloatArray, among: BoolArray, most: int) -> FloatArray | None:
-    """The different values of some people, if there are no more than so many."""
+    """The different values of some people, if there are no more than `most`."""
     values_so_far = np.zeros(0)
     for piece in big_arrays.pieces(len(values)):
         values_so_far = np.union1d(values_so_far, values[piece][among[piece]])
@@ -297,7 +297,7 @@ def _different(values: FloatArray, among: BoolArray, most: int) -> FloatArray | 
 def _by_value(
     people: People, counted: BoolArray, variable: str, different: FloatArray
 ) -> Disclosure:
-    """Who has which of a few values; how many these are is not said in so many words."""
+    """Who has which of a few values; how many these are is not said directly."""
     part = np.zeros(len(counted), dtype=np.int32)
     part[counted] = np.searchsorted(different, people.value()[counted]) + 1
     none = (None,) * len(different)
@@ -312,7 +312,7 @@ def in_cells(
     counts: Sequence[int],
     numbers: Sequence[int] | None = None,
 ) -> Disclosure:
-    """A group that is told by the cells (edges[b−1], edges[b]] of a table."""
+    """A group that is released by the cells (edges[b−1], edges[b]] of a table."""
     last = len(counts) + 1  # the part of those without a value
 
     def parts(has: BoolArray, member: BoolArray, cell: Places) -> Places:
@@ -336,7 +336,7 @@ def in_levels(
     cells: Sequence[tuple[Sequence[str], int]],
     missing: int | None,
 ) -> Disclosure:
-    """A group that is told by cells of levels, beside those without one."""
+    """A group that is released by cells of levels, next to those without one."""
     counted, members = people.counted(group), people.members(group)
     part = big_arrays.full(len(counted), 0, np.int32)
     part[counted] = people.levels(group, [levels for levels, _ in cells]) + 1
@@ -398,7 +398,7 @@ class Aggregate(Message, frozen=True):
 
     @abstractmethod
     def tells(self, question: CohortQuestion, people: People) -> Iterable[Disclosure]:
-        """What it tells of whom, beside who belongs to the groups that it names."""
+        """What it tells about which people, apart from who is in the groups it names."""
 
     @abstractmethod
     def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
@@ -433,7 +433,7 @@ def asked_about(question: CohortQuestion) -> str:
 
 
 def numbers_in(*some: float | Iterable[float | None] | None) -> list[float]:
-    """These numbers, without those that are not told.
+    """These numbers, without those that are not released.
 
     Examples
     --------

@@ -79,7 +79,7 @@ class Protocol(Message, frozen=True):
 
     title: str
     purpose: str | None = None
-    k: int | None = None  # at least so many people a number; a center's own K may be higher
+    k: int | None = None  # at least this many people a number; a center's own K may be higher
     groups: tuple[Grouping, ...] = ()
     variables: Mapping[str, ProtocolVariable] = {}
     survival: tuple[ProtocolOutcome, ...] = ()
@@ -127,7 +127,7 @@ class ProtocolQuestion(Message, frozen=True, tag="protocol", tag_field="ask"):
 
 
 class ProtocolCheckQuestion(Message, frozen=True, tag="protocol-check", tag_field="ask"):
-    """What would be told for a protocol, and what not? No count is told."""
+    """What would be released for a protocol, and what not? No count is released."""
 
     protocol: Protocol
     joint: bool = False  # whether there is a joint center for those who are too small
@@ -136,8 +136,8 @@ class ProtocolCheckQuestion(Message, frozen=True, tag="protocol-check", tag_fiel
 def expand(protocol: Protocol, kinds: Mapping[str, Kind] | None = None) -> tuple[PartQuestion, ...]:
     """The questions that a protocol consists of, in the order in which they are judged.
 
-    How many people all blocks have comes first: else the levels of a side grouping, told as those
-    of a variable by other blocks, would stand against its own blocks. `kinds` says what the
+    How many people all blocks have comes first: else the levels of a side grouping, released as
+    those of a variable by other blocks, would stand against its own blocks. `kinds` says what the
     variables are whose kind the protocol leaves open; else they are numbers, unless they have
     levels.
 
@@ -162,7 +162,7 @@ def _of_family(
 ) -> Iterator[PartQuestion]:
     """Each variable and each outcome by block.
 
-    An outcome's time is told by status and not once more on its own: a person has one value.
+    An outcome's time is released by status and not once more on its own: a person has one value.
     """
     times = {outcome.time for outcome in protocol.survival}
     for name, variable in protocol.variables.items():

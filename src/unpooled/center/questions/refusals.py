@@ -131,7 +131,7 @@ RULES: dict[Reason, str] = {
     ),
     Reason.UNREADABLE_QUESTION: "the question could not be read",
     Reason.UNREADABLE_ANSWER: "the center's answer could not be read",
-    Reason.WRONG_SIGNATURE: "the answer does not have the center's signature",
+    Reason.WRONG_SIGNATURE: "what came does not have the signature of the center that it names",
     Reason.FAILED: "the center could not answer; its own log says why",
     Reason.JOINED: (
         "the center's people count in the joint center, so it gives no answer about them alone"

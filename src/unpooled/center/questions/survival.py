@@ -37,11 +37,11 @@ class SurvivalQuestion(OutcomeQuestion, frozen=True, tag="survival", tag_field="
 class GroupStatuses(Message, frozen=True):
     """One group's follow-up: tables of those with the event and of the censored, or of all.
 
-    Where fewer than K people have one of the two statuses, or nobody where that may not be told,
-    neither is: `either` then describes all of them, and `below` says which status it was.
+    Where fewer than K people have one of the two statuses, or nobody where that may not leave,
+    neither is released: `either` then describes all of them, and `below` says which status it was.
     A table is None where nobody has the status.
 
-    Who is still followed at the horizon is censored there. Where statuses are not told, K such
+    Who is still followed at the horizon is censored there. Where statuses are not released, K such
     people or more are a part of their own, `followed`; `either` and `below` then speak of those who
     left before.
     """
@@ -85,7 +85,7 @@ class SurvivalTables(Aggregate, frozen=True, tag="survival", tag_field="say"):
             yield from by_status(group, question, people)
 
     def limits(self, question: CohortQuestion, terms: Terms) -> Iterable[float]:
-        """Both statuses of a group have K people, or neither is told."""
+        """Both statuses of a group have K people, or neither is released."""
         assert isinstance(question, SurvivalQuestion)  # the gate looked
         check_facts(self.scale, self.resolution, terms.declared, question.horizon)
         lattice = terms.declared.follow_up_lattice(self.scale, question.horizon, self.resolution)
@@ -140,11 +140,11 @@ def _check_statuses(group: GroupStatuses, zeros: bool) -> None:
 
 
 def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) -> list[Disclosure]:
-    """One group by status and cell; who has no status or no time is a part that is not told.
+    """One group by status and cell; who has no status or no time is a part that is not released.
 
     A cell's mean counts who is followed beyond the horizon with the horizon in place of their time.
-    Beside a longer horizon, or the mean time, that would tell by how much they exceed it. So the
-    cell is judged as if it told the others' mean, and how many those are.
+    Together with a longer horizon, or the mean time, that would tell by how much they exceed it. So
+    the cell is judged as if it released the others' mean, and how many those are.
     """
     members, status = people.members(group.group), people.status()
     times, horizon = people.value(), question.horizon
@@ -173,16 +173,16 @@ def by_status(group: GroupStatuses, question: SurvivalQuestion, people: People) 
         part = apart
         counts.append(group.followed)
     rest = members & (part == 0)
-    told = [_by_part(question, part, counts, numbers[: len(counts)], rest)]
+    disclosures = [_by_part(question, part, counts, numbers[: len(counts)], rest)]
     if splits:
         none: list[int | None] = [None] * len(numbers)
         ones = [1] * len(counts)
-        told = [
+        disclosures = [
             _by_part(question, apart, none, numbers, rest),
             _by_part(question, part, counts, ones, rest),
         ]
     edges = sorted({edge for _, table in group.tables() for edge in table.edges})
-    return [replace(told[0], edges=tuple(edges)), *told[1:]]
+    return [replace(disclosures[0], edges=tuple(edges)), *disclosures[1:]]
 
 
 def _by_part(

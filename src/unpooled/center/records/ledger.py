@@ -199,7 +199,7 @@ class Ledger:
 def verify(path: Path, public_key: str | None = None, head: str | None = None) -> Verdict:
     """Check every byte of a ledger, and find the first line that is not as the center wrote it.
 
-    A file alone cannot show that its last lines were removed, nor that all of it was written anew:
+    A file alone cannot show that its last lines were removed, nor that all of it was written again:
     give the center's `public_key`, and a `head` noted earlier, which must still be in the chain.
     """
     chain = _Chain(check_hex64("public_key", public_key), check_hex64("head", head))
@@ -220,7 +220,7 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
 
 
 def mend(path: Path) -> Path:
-    """Move a last line that was cut short to a file beside the ledger, and return its path.
+    """Move a last line that was cut short to a file next to the ledger, and return its path.
 
     An answer leaves a center only after its line is on disk, so a line that a crash cut short
     speaks of an answer that never left. A cut by hand looks the same: that is why a person calls

@@ -97,7 +97,7 @@ class LineFile:
                 raise
 
     def set_aside(self, last: bytes) -> Path:
-        """Move the last bytes of the file to one of their own beside it."""
+        """Move the last bytes of the file to one of their own next to it."""
         aside = self.path.with_name(f"{self.path.name}.cut-{sha256(last).hexdigest()[:12]}")
         with file_errors(f"{self.path} cannot be written"):
             with suppress(FileExistsError):  # these very bytes, from a move that was cut short

@@ -3,14 +3,15 @@
 As in HPKE's base mode [1]_: a fresh X25519 key is agreed with the receiver's, HKDF makes a key for
 this one message, ChaCha20-Poly1305 encrypts it. What the message is for, its context, is part of
 both: it cannot be moved to another variable, block, member or keeper. Who sent it is another
-matter: the sender signs what is sealed.
+matter: a member's signature of its shares is sealed with them.
 
 References
 ----------
 .. [1] Barnes, Bhargavan, Lipp, Wood (2022). Hybrid public key encryption. RFC 9180.
 """
 
-from hashlib import blake2b, shake_256
+from collections.abc import Callable
+from hashlib import blake2b, sha256, shake_256
 
 from unpooled.center.questions.joint import JointQuestion, JointShares, encoded
 from unpooled.errors import SealError
@@ -19,6 +20,7 @@ from unpooled.maths.joint.shares import split, to_bytes
 
 _INFO = b"unpooled sealed 1"
 _CHANNEL = b"unpooled channel 1"
+_SIGNED = b"unpooled shares of a member\n"
 _PUBLIC = 32
 RECEIPT = 32  # bytes of the key of a receipt
 _NONCE = bytes(12)  # a key has one message, so one nonce
@@ -101,9 +103,13 @@ def _key(agreed: bytes, *about: bytes) -> bytes:
 
 
 def sealed_shares(
-    question: JointQuestion, member: str, numbers: IntArray, secret: bytes
+    question: JointQuestion,
+    member: str,
+    numbers: IntArray,
+    secret: bytes,
+    sign: Callable[[bytes], bytes],
 ) -> JointShares:
-    """A center's numbers as shares, each sealed to its keeper.
+    """A center's numbers as shares, each signed, and sealed with the signature to its keeper.
 
     All that is random about them follows from the center's secret and from what is shared, so that
     they come out alike again.
@@ -111,18 +117,20 @@ def sealed_shares(
     about = blake2b(encoded(question), key=secret[:64], person=b"unpooled shares")
     about.update(numbers.tobytes())
     stream = _Stream(about.digest())
-    shares = split(numbers, len(question.keepers), stream)
-    return JointShares(
-        sealed=tuple(
-            seal(
-                keeper.public,
-                receipt_key(question, keeper.name, secret) + to_bytes(share),
-                question.context(member, keeper.name),
-                stream(_PUBLIC),
-            )
-            for keeper, share in zip(question.keepers, shares, strict=True)
-        )
-    )
+    sealed = []
+    for keeper, share in zip(
+        question.keepers, split(numbers, len(question.keepers), stream), strict=True
+    ):
+        plain = receipt_key(question, keeper.name, secret) + to_bytes(share)
+        signature = sign(signed_text(question, member, keeper.name, plain))
+        context = question.context(member, keeper.name)
+        sealed.append(seal(keeper.public, plain + signature, context, stream(_PUBLIC)))
+    return JointShares(sealed=tuple(sealed))
+
+
+def signed_text(question: JointQuestion, member: str, keeper: str, plain: bytes) -> bytes:
+    """What a member signs: its shares for one keeper of this very joint center."""
+    return _SIGNED + sha256(question.context(member, keeper)).digest() + plain
 
 
 def receipt_key(question: JointQuestion, keeper: str, secret: bytes) -> bytes:

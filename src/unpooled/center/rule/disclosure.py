@@ -1,22 +1,23 @@
-"""The rule: which answers may stand beside each other at a center.
+"""The rule: which answers a center may give together.
 
-A *disclosure* is what an answer tells of whom: each person has a part, 0 where nothing is told of
-them. A part tells its count, and perhaps more numbers of a variable's values: with mean and SD it
-tells three. What was told is an ordered list of disclosures.
+A *disclosure* is what an answer tells about which people: each person has a part, 0 where it tells
+nothing. A part tells its count, and perhaps more numbers of a variable's values: with mean and SD
+it tells three. What was released is an ordered list of disclosures.
 
 Rule
     A disclosure may stand in the list if each of its parts is tied to the outside by steps of K
     *witnesses*. A witness of a step from one part to another, or to the outside, is a pair, one
-    person of either, whom no earlier disclosure tells apart; a person of whom no earlier disclosure
-    tells anything is a witness of the step from their part to the outside. No person is in two.
+    person of either, whom no earlier disclosure distinguishes; a person about whom no earlier
+    disclosure tells anything is a witness of the step from their part to the outside. No person is
+    in two.
 
 Proof
-    Of any combination of told counts that is not trivially zero, take the last disclosure that
+    Of any combination of released counts that is not trivially zero, take the last disclosure that
     occurs in it, and a part of it with a coefficient c ≠ 0. Outside it is 0, so on the way there
     some step joins parts with different coefficients. On each of its pairs earlier disclosures
     agree and later ones do not occur, so the combination differs between the two: it is not zero on
     both. On a fresh person it is the coefficient. So it is not zero on K people: every number that
-    follows from what was told describes at least K people. ∎
+    follows from what was released describes at least K people. ∎
 
 Three remarks make it complete.
 
@@ -41,7 +42,7 @@ part's count follows from earlier ones, but not its sums, the second is enough. 
 some parts together follow, the polynomial of one may be taken from all of these, as above. And m
 numbers need max(K, 2m) witnesses, since m equations of few people can be solved.
 
-*Order.* What was told may be put in any order that gives all their witnesses.
+*Order.* What was released may be put in any order that gives all their witnesses.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,10 +62,10 @@ _ROUNDS = 8  # of ties between clusters
 _EXACT = 1e-6  # how close a combination must come to a part, person by person
 _SORTED = 30  # disclosures of which every order is searched; of more only some are tried
 _SEARCH = 10**7  # steps to find an order, or which earlier answer stands against one
-_DENSE_KEYS = 16  # keys up to so many times their number are counted, more of them sorted
+_DENSE_KEYS = 16  # keys up to this many times their number are counted, more of them sorted
 _EVERY = 2**20  # sums, more than anybody tells
 _CROWD = 3  # people who share a value; of fewer it is their own
-_CROWDS = 256  # values of a variable that are told apart in counting who shares them
+_CROWDS = 256  # values of a variable that are distinguished in counting who shares them
 
 
 class TooClose(Exception):  # noqa: N818 - not an error of the program but a judgement
@@ -98,7 +99,7 @@ class Element(NamedTuple):
 
     part: IntArray
     numbers: IntArray
-    answer: int  # that told it
+    answer: int  # that released it
 
     def beside(self, other: "Element") -> "Element":
         """Both as one; they are of different people."""
@@ -108,7 +109,7 @@ class Element(NamedTuple):
 
 @dataclass(frozen=True)
 class Told:
-    """The list of what was told, in its order, for one variable or of sets of people alone.
+    """The list of what was released, in its order, for one variable or of sets of people alone.
 
     People whom no disclosure tells apart are one *atom*: `of[i]` is the atom of person i, `count`
     how many there are, `crowd` which value they share.
@@ -126,12 +127,12 @@ class Told:
 
     @classmethod
     def nothing(cls, people: int, k: int) -> "Told":
-        """Nothing was told yet."""
+        """Nothing was released yet."""
         of = big_arrays.full(people, 0, np.int32)
         return cls(k, of, np.array([people]), np.zeros(1, dtype=np.int64))
 
     def knowing(self, crowds: Crowds) -> "Told":
-        """The same once it is known who shares values; nothing but counts was told before."""
+        """The same once it is known who shares values; nothing but counts was released before."""
         joint, crowd = self._split(crowds.of)
         return replace(joint, crowd=crowd, others=crowds.others, knows=True)
 
@@ -181,7 +182,7 @@ class Told:
             return replace(joint, elements=heard, end=None)
 
     def follows(self, part: Places) -> bool:
-        """Whether a set is a combination of what was told."""
+        """Whether a set is a combination of what was released."""
         joint, label = self._split(part)
         before = joint._prefixes()[len(joint.elements)]
         together = (label > 0).astype(np.int64)
@@ -190,10 +191,10 @@ class Told:
         ).any()
 
     def gathered(self, answer: int) -> "Told":
-        """The list with what one answer told in few disclosures: those of different people are one.
+        """The list with one answer's disclosures as few: those of different people are one.
 
         What all parts of a later one say together is left out. The rule judges this as it does an
-        order, so nothing is told that it would not allow.
+        order, so nothing is released that it would not allow.
         """
         prefixes = self._prefixes()
         for one, other in pairwise([e for e in self.elements if e.answer == answer]):
@@ -256,7 +257,7 @@ class Told:
         apart: Sequence[frozenset[int]],
         numbers: Sequence[int],
     ) -> None:
-        """Raise TooClose unless so many numbers of each of these parts put together follow."""
+        """Raise TooClose unless this many numbers of each of these parts put together follow."""
         group = np.zeros(int(label.max(initial=0)) + 1, dtype=np.int64)
         for number, parts in enumerate(apart, 1):
             group[list(parts)] = number
@@ -641,7 +642,7 @@ class _Steps:
 
     size: int  # of the parts, and the outside
     runs: int
-    fresh: IntArray  # per part: people of whom nothing was told
+    fresh: IntArray  # per part: people about whom nothing was released
     plain: BoolArray  # which parts tell a count alone
     most: int  # numbers that a part tells
     key: IntArray

@@ -1,4 +1,4 @@
-"""Whether a center's people are still those of whom it spoke before.
+"""Whether a center's people are still those that it described before.
 
 A memory of answers says which rows they were about. So it holds for these rows alone: the same
 people, in the same order, with the same values. Where one row differs, an old answer and a new one

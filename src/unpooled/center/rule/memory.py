@@ -1,8 +1,8 @@
-"""The memory of a center: all that its answers told, of whom, in one list that the rule judges.
+"""The memory of a center: what its answers released about which people, in one list for the rule.
 
-Sets that words choose are judged over all variables, and beside the cells of every variable; cells
-of a variable, those who lack a value among them, beside that variable's own. The memory belongs to
-the people: were they others than when it began, nothing could be judged.
+Sets that words choose are judged over all variables, and together with the cells of every
+variable; cells of a variable, those who lack a value among them, together with that variable's own.
+The memory belongs to the people: were they others than when it began, nothing could be judged.
 """
 
 import zlib
@@ -33,7 +33,7 @@ from unpooled.maths.arrays import BoolArray, FloatArray, Places
 _FORMAT = "unpooled memory 4"
 _FAMILIES = 3  # of tables whose edges are tried
 
-Fingerprint = Callable[[str | None], str]  # of the people, beside an earlier one
+Fingerprint = Callable[[str | None], str]  # of the people, compared with an earlier one
 Values = Callable[[], FloatArray]  # the value of each person, NaN where there is none
 Key = tuple[str | None, tuple[float, ...] | None, str]  # grouping, cuts, group
 
@@ -48,7 +48,7 @@ class PackedSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PackedDisclosure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an answer told of whom."""
+    """What an answer released about which people."""
 
     part: str
     numbers: dict[str, tuple[int, ...]]
@@ -96,7 +96,7 @@ class ToldSet:
 
 @dataclass(frozen=True, slots=True)
 class ToldTable:
-    """Where a table of a variable was cut, and of whom it was."""
+    """Where a table of a variable was cut, and which people it described."""
 
     variable: str
     edges: FloatArray
@@ -105,7 +105,7 @@ class ToldTable:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """All that was told, and what one more answer would tell; nothing is remembered yet."""
+    """All that was released, and what one more answer would tell; nothing is remembered yet."""
 
     size: int
     words: Told
@@ -235,15 +235,15 @@ class Draft:
         return replace(self, new=(), new_crowds={})
 
     def fresh(self) -> "Draft":
-        """As if nothing had been told."""
+        """As if nothing had been released."""
         return Draft(self.size, Told.nothing(self.size, self.words.k))
 
     def follows(self, people: BoolArray) -> bool:
-        """Whether a set is a combination of those that were told."""
+        """Whether a set is a combination of those that were released."""
         return self.words.follows(people.astype(np.int32))
 
     def nearest(self, key: Key, people: BoolArray, k: int) -> BoolArray | None:
-        """The set of the same group that was told and differs by fewer than K people."""
+        """The set of the same group that was released and differs by fewer than K people."""
         mark = bits(people)
         near = [(one.differs(mark), one) for one in self.sets if one.key == key]
         least = min((far for far, _ in near), default=k)
@@ -257,7 +257,7 @@ class Draft:
         return next(same, None)
 
     def edges(self, variable: str, people: BoolArray) -> list[FloatArray]:
-        """Edges that were told before, and that a table of these people may share.
+        """Edges that were released before, and that a table of these people may share.
 
         Those of the smallest table that has them all; of these, what tables of others have too,
         so that the rest of a grouping follows; what tables have whose people are these together;
@@ -332,7 +332,7 @@ class Draft:
 
 
 class Memory:
-    """What a center's answers have told, kept beside its ledger."""
+    """What a center's answers have released, kept next to its ledger."""
 
     def __init__(self, k: int, people: int, file: "MemoryFile") -> None:
         self._file = file
@@ -363,7 +363,7 @@ class Memory:
         draft: Draft | None,
         against: int | None = None,
     ) -> None:
-        """Put on disk what an entry of the ledger tells of whom."""
+        """Put on disk what an entry of the ledger tells about which people."""
         if not self._file.kept:
             return
         line = Line(number=number, digest=digest, about=about, against=against)
@@ -374,7 +374,7 @@ class Memory:
     def remember(
         self, number: int, about: str, draft: Draft | None, against: int | None = None
     ) -> None:
-        """Take it for told."""
+        """Count it as released."""
         self._about[number] = about
         if against is not None:
             self.against[number] = against
@@ -440,7 +440,7 @@ class MemoryFile:
             self._file.close()
 
     def _read(self, path: Path, center: str, ledger: Ledger) -> str:
-        """Read the lines; the fingerprint of the people of whom they tell."""
+        """Read the lines; the fingerprint of the people whom they describe."""
         assert self._file is not None
         size, remembered, people = 0, set(), ""
         for number, raw in enumerate(self._file, 1):

@@ -148,12 +148,12 @@ class _Answers:
         return part is not None and horizon in (None, getattr(part, "horizon", None))
 
     def _number(self, variable: str) -> tuple[JointNumber, PartNumbers]:
-        """A number as it was told, on the scale that was agreed on."""
+        """A number as it was released, on the scale that was agreed on."""
         part, some = self._parts[JointNumber, variable, None]
         return part if some.scale is None else part.at_scale(some.scale), some
 
     def _each(self, some: Sequence[Any], missing: Sequence[int]) -> Iterator[tuple[str, Any, Any]]:
-        """Blocks of which something is told, with how many lack a value where they are K."""
+        """Blocks of which something is released, with how many lack a value where they are K."""
         for block, one, lacking in zip(self._blocks, some, missing, strict=True):
             if one is not None:
                 yield block, one, lacking or None

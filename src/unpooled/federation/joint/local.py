@@ -9,7 +9,7 @@ from pathlib import Path
 
 from unpooled.center.questions import Answer
 from unpooled.center.questions.joint import JointPlan, JointQuestion, JointShares, Keeper
-from unpooled.center.records.keys import CenterKey
+from unpooled.center.records.keys import CenterKey, verifier
 from unpooled.center.records.sealing import SealKey
 from unpooled.center.records.signatures import signed_by_all, with_receipts
 from unpooled.errors import JointError
@@ -18,7 +18,7 @@ from unpooled.federation.joint.computation.program import JointNumbers, joint_nu
 from unpooled.federation.joint.computation.runtime import Alone
 from unpooled.federation.joint.computation.secure import InconsistentError, Secure
 from unpooled.federation.joint.record import JointRecord
-from unpooled.federation.joint.shares import opened_shares
+from unpooled.federation.joint.shares import IsSigned, opened_shares
 from unpooled.maths.joint.shares import (
     KEEPERS,
     FieldArray,
@@ -30,9 +30,12 @@ NAMES = tuple(f"keeper {number}" for number in range(1, KEEPERS + 1))
 
 
 class LocalKeepers:
-    """The three keepers, as one party that holds all shares."""
+    """The three keepers, as one party that holds all shares; `members` has each center's key."""
 
-    def __init__(self, seed: int | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self, members: Mapping[str, str], seed: int | None = None, folder: Path | None = None
+    ) -> None:
+        self._is_signed = signed_by(members)
         file = None if folder is None else folder / "joint center.ledger"
         key = CenterKey.generate() if seed is None else CenterKey.from_seed(seed, "joint")
         if file is not None:
@@ -73,7 +76,9 @@ class LocalKeepers:
         totals, keys = {}, {}
         for place, (name, key) in enumerate(zip(NAMES, self._keys, strict=True)):
             each = [
-                opened_shares(key, name, question, member, shares[member].sealed[place])
+                opened_shares(
+                    key, name, question, member, shares[member].sealed[place], self._is_signed
+                )
                 for member in question.members
             ]
             keys[name] = [receipt for receipt, _ in each]
@@ -87,6 +92,15 @@ class LocalKeepers:
                 return alone.run(joint_numbers(Secure(alone.runtime), plan, numbers))
             except InconsistentError as error:
                 raise JointError(f"the joint center opened nothing: {error}") from error
+
+
+def signed_by(publics: Mapping[str, str]) -> IsSigned:
+    """Whether a center signed something, where the public keys of all are at hand."""
+
+    def is_signed(center: str, message: bytes, signature: bytes) -> bool:
+        return center in publics and verifier(publics[center])(signature.hex(), message)
+
+    return is_signed
 
 
 def _private(name: str, secret: bytes) -> bytes:

@@ -42,18 +42,18 @@ from unpooled.maths.lattice.lattice import nice_number
 Scaled = TypeVar("Scaled", bound=JointScale)
 
 _SPREADS = 6  # a window of this many standard deviations, where limits are all that is known
-_BEYOND = 3  # standard deviations that people may lie beyond the last edge that somebody told
+_BEYOND = 3  # standard deviations that people may lie beyond the last released edge
 
 
 @dataclass(frozen=True, slots=True)
 class Public:
-    """What is known to all before the joint center: the codebook, and what centers told alone."""
+    """What is known to all before the joint center: the codebook, and what centers gave alone."""
 
     variables: Codebook
     answers: Mapping[str, ProtocolAnswer]
 
     def of(self, name: str, kind: type) -> list[Any]:
-        """What was told of a variable in this form."""
+        """What was released of a variable in this form."""
         return [
             part.answer.aggregate
             for answer in self.answers.values()

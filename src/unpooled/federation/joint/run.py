@@ -148,7 +148,7 @@ def run_joint(
 
 
 def _tell_members(link: Link, question: JointQuestion, answer: Answer) -> None:
-    """What the joint center said, for the ledgers of its members; who is away is told next time."""
+    """What the joint center said, for the ledgers of its members; who is away gets it next time."""
     if answer.aggregate is not None:
         note = JointNote(question=question, answer=encode(answer).decode())
         link.ask(encode(note), question.members)

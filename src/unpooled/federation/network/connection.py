@@ -41,7 +41,7 @@ class FlareLink:
     timeout
         How many seconds a center may take for an answer.
     progress
-        Told which centers answered, and whose stewards are waited for.
+        Called with which centers answered, and whose stewards are waited for.
     keepers
         Of joint centers, with their public keys as the kit has them.
     """
@@ -126,7 +126,7 @@ class FlareLink:
         deadline: float,
         stewards: bool,
     ) -> tuple[dict[str, bytes | Refusal], dict[str, Any]]:
-        """Ask in the open job and wait; what came back, and all that the coordinator told."""
+        """Ask in the open job and wait; what came back, and all that the coordinator sent."""
         data = {
             "ticket": ticket,
             "question": base64.b64encode(question).decode("ascii"),

@@ -20,7 +20,11 @@ from unpooled.federation.joint.record import JointRecord
 from unpooled.federation.network import connect
 from unpooled.federation.network.desk import DESK, Desk
 from unpooled.federation.network.engine.engine_process import REGISTERED, STARTED, EngineProcess
-from unpooled.federation.network.setup.certificates import check_valid
+from unpooled.federation.network.setup.certificates import (
+    check_valid,
+    is_signed_by_center,
+    share_signer,
+)
 from unpooled.federation.network.setup.kits import KEEPER_KEY, Kit, read_federation, read_kit
 from unpooled.federation.network.setup.lockdown import center_files, coordinator_files, write_files
 
@@ -81,7 +85,7 @@ def run_center(folder: Path, config: Path | None, say: Say) -> None:
         raise InputError(f"{str(path)!r} belongs to {written.name!r}, the kit to {kit.name!r}")
     _keep_log(kit_folder / "center.log")
     publics = {keeper.name: keeper.public for keeper in kit.keepers}
-    center = open_center(written, path.parent, publics)
+    center = open_center(written, path.parent, publics, share_signer(kit_folder))
     keeping = _keeping(kit_folder, kit, center)
     write_files(kit_folder / "local", center_files())
     desk = Desk(center, center.steward, say, written.tick, keeping)
@@ -107,7 +111,8 @@ def _keeping(folder: Path, kit: Kit, center: Center) -> Keeping | None:
     private = (folder / KEEPER_KEY).read_bytes()
     key = CenterKey.load_or_create(folder / "joint center.key")
     record = JointRecord(key, folder / "joint center.ledger")
-    return Keeping(kit.name, private, kit.keepers, center, record)
+    is_signed = is_signed_by_center(folder)
+    return Keeping(kit.name, private, kit.keepers, center, record, is_signed)
 
 
 def _keep_log(path: Path) -> None:

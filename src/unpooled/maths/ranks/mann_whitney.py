@@ -261,7 +261,9 @@ def sum_test(centers: Sequence[RankStatistics], alternative: Alternative) -> Tes
 
 
 def weighted_test(centers: Sequence[RankStatistics], alternative: Alternative) -> TestResult:
-    """The weighted sum of the centers' Z = U/√V with a = n·m/√V (equation weightedsum).
+    """Van Elteren's test: the weighted sum of the centers' Z = U/√V (equation weightedsum).
+
+    The weights are a = n·m/√V.
 
     These weights have the greatest power when the effect is the same in all centers (the
     paper's appendix); V carries the ties. A center with one value only adds nothing.

@@ -14,7 +14,7 @@ from unpooled.results.charts.charts import HEIGHT, WIDTH, group_colour, inline
 if TYPE_CHECKING:
     import altair
 
-_TICKS = 7  # about so many times at which people are counted
+_TICKS = 7  # about this many times at which people are counted
 _WORDS, _ROOM = 0.6, 0.3  # words reach so far to the right, and so high
 _LINE, _MARGIN = 15, 8  # of words, in pixels
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """One group over all centers; mean and SD are None where some center withheld them.
+    """One group over all centers; mean and SD are of the centers that give them, None without any.
 
     `missing` leaves out the `missing_hidden` centers where fewer than K people have no value.
     """
@@ -136,9 +136,11 @@ class DescribeResult(Result):
     def notes(self) -> list[str]:
         """What some centers withheld, and why."""
         hidden = any(group.missing_hidden for group in self.groups)
+        given = {group.group for group in self.groups if group.sd is not None}
         return ([DRAWN] if hidden else []) + [
             f"{c.center}, {c.group}: {'mean and SD' if c.mean is None else 'SD'} withheld, too few "
             "different values of too few people"
+            + (f"; mean and SD over all are without these {c.n}" if c.group in given else "")
             for c in self.centers
             if c.sd is None
         ]

@@ -67,7 +67,7 @@ class GroupDistribution:
 
 @dataclass(frozen=True, slots=True)
 class CenterShares:
-    """What one center told of a group: the share of its people at or below each boundary.
+    """What one center released of a group: the share of its people at or below each boundary.
 
     `deviation` says where it differs most from all other centers; None where nobody can tell.
     """
@@ -216,7 +216,7 @@ class DistributionResult(TableResult):
         return [(one.group, one.drawing()) for one in self.distributions]
 
     def sections(self) -> list[Section]:
-        """The distribution and, where they can be told apart, each center's own."""
+        """The distribution and, where they can be distinguished, each center's own."""
         figures = [
             Figure(
                 self.chart(),

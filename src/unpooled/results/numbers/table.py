@@ -40,7 +40,7 @@ class TableResult(Result):
     refusals: tuple[CenterRefusal, ...]
     rounds: int
     record: Record = field(default_factory=Record)
-    pools: tuple[CenterPools, ...] = ()  # what each center told to the chain
+    pools: tuple[CenterPools, ...] = ()  # what each center released to the chain
 
     @property
     def edges(self) -> FloatArray:

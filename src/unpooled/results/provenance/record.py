@@ -151,7 +151,7 @@ class Record:
 
     @property
     def notes(self) -> list[str]:
-        """What goes on beside the numbers, a line a center.
+        """What goes on after the numbers, a line a center.
 
         People who differ by too few from others to be answered apart, people who are left out,
         and what can no more be asked.
@@ -220,7 +220,7 @@ def joint_members(center: str) -> int:
 class Reach:
     """How many centers answered, of how many, and the people they answered for.
 
-    Of the centers, `joint` count together in a joint center, with so many people where it is known.
+    Of the centers, `joint` count together in a joint center; how many people, where it is known.
 
     Examples
     --------

@@ -62,7 +62,7 @@ Part = Grid | Sentences | Remarks | Folded | Answer
 
 
 def parts_text(title: str, parts: Sequence[Part], most: int | None = None) -> str:
-    """The parts as text, with at most so many rows and remarks of each.
+    """The parts as text, with at most this many rows and remarks of each.
 
     Examples
     --------

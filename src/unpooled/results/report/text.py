@@ -14,7 +14,7 @@ _NO_LIMIT = 10**9  # characters in a line: a narrower table would drop columns a
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number as people write it, with so many significant digits.
+    """A number as people write it, with this many significant digits.
 
     Examples
     --------

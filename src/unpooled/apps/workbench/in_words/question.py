@@ -70,7 +70,7 @@ def _of_people(question: CohortQuestion, words: Words) -> Markup:
 
 
 def _people(question: CohortQuestion, words: Words) -> Markup:
-    """Of whom, and in which groups."""
+    """Of which people, and in which groups."""
     text = Markup()
     if question.blocks:
         crossed = words("question.crossed").join(name(block.name) for block in question.blocks)

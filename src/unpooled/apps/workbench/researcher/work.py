@@ -32,7 +32,7 @@ from unpooled.results.result import Result
 
 MOST_KEPT = 60  # answers of a book that are kept
 _PATIENCE = 5.0  # seconds that a page waits for the first word about variables
-_AGAIN = 5.0  # seconds until centers that have not told their variables are asked again
+_AGAIN = 5.0  # seconds until centers that have not given their variables are asked again
 MOST_ENTRIES = 500  # that a user keeps; the oldest that is not pinned makes room
 
 
@@ -280,7 +280,7 @@ class Source:
         return {a.name: a for a in ANALYSES if hasattr(self.federation, a.name)}
 
     def catalogue(self) -> CatalogueResult:
-        """The variables as far as centers have told them; those that did not are asked again.
+        """The variables as far as centers have given them; those that did not are asked again.
 
         Nobody waits for a steward here, nor longer than some seconds for anybody else.
         """

@@ -67,14 +67,14 @@ class JointMoments(Message, frozen=True):
 
 
 class CellMoments(Message, frozen=True):
-    """The rounded means and SDs of the cells of a table; None where one is not told."""
+    """The rounded means and SDs of the cells of a table; None where one is not released."""
 
     means: tuple[float | None, ...]
     sds: tuple[float | None, ...]
 
 
 class LevelCells(Message, frozen=True):
-    """The levels of a block that are told together, and the people of each cell."""
+    """The levels of a block that are released together, and the people of each cell."""
 
     cells: tuple[Joined, ...]
     counts: tuple[int, ...]
@@ -758,7 +758,7 @@ def _nothing_of(cells: int) -> tuple[list[float | None], list[float | None]]:
 
 
 def cell_scale(part: JointScale, tables: Sequence[JointCells | None]) -> CellScale:
-    """The cells of tables of this number of which means may be told."""
+    """The cells of tables of this number of which means may be released."""
     return CellScale.of(tables, part.edges, part.lattice, part_weights(part).values)
 
 

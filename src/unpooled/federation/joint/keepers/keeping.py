@@ -37,13 +37,13 @@ from unpooled.federation.joint.keepers.carried import (
 )
 from unpooled.federation.joint.keepers.keeper import KeeperInput, KeeperOutput
 from unpooled.federation.joint.record import JointRecord
-from unpooled.federation.joint.shares import opened_shares
+from unpooled.federation.joint.shares import IsSigned, UnsignedError, opened_shares
 from unpooled.maths.joint.shares import KEEPERS, added, to_bytes
 
 KEEP = b'{"ask":"keep"'  # so a question to keepers begins
 HOLD = b'{"ask":"hold"'  # and what brings them shares
 _MOST_HELD = 4  # computations whose shares are held
-_STARTING = 30.0  # seconds that a process may take beside the computation
+_STARTING = 30.0  # seconds that a process may take in addition to the computation
 _MOST_BOXES = 4  # of computations at once
 
 
@@ -86,7 +86,7 @@ class Gated(Interface):
 
 
 class Keeping:
-    """One of three keepers, beside its center."""
+    """One of three keepers, next to its center."""
 
     def __init__(
         self,
@@ -95,6 +95,7 @@ class Keeping:
         places: Sequence[Place],
         center: Gated,
         record: JointRecord,
+        is_signed: IsSigned,
         *,
         patience: float = 20.0,
         longest: float = 300.0,
@@ -103,7 +104,7 @@ class Keeping:
         self._name, self._private, self._key = name, private, SealKey(private)
         self._places = tuple(places)
         self._place = [place.name for place in places].index(name)
-        self._center = center
+        self._center, self._is_signed = center, is_signed
         self._patience, self._longest = patience, longest
         self._last: tuple[bytes, Release] | None = None  # a question that was repeated on the way
         self._boxes: dict[bytes, Mailbox] = {}
@@ -134,7 +135,12 @@ class Keeping:
             if refused is not None:
                 break
             try:
-                key, vector = opened_shares(self._key, self._name, question, member, sealed)
+                key, vector = opened_shares(
+                    self._key, self._name, question, member, sealed, self._is_signed
+                )
+            except UnsignedError:
+                refused = _none(question, Reason.WRONG_SIGNATURE, member)
+                break
             except JointError:
                 refused = _none(question, Reason.WRONG_SHARES, member)
                 break

@@ -44,7 +44,7 @@ class _Round:
     answers: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     held: dict[str, float] = field(default_factory=dict)  # center → when to ask it again
-    news: bool = False  # a center waits for its steward, and the analyst was not told yet
+    news: bool = False  # a center waits for its steward, and the analyst has no notice yet
     wanted: float = field(default_factory=time.time)  # when the analyst last asked for it
     changed: threading.Condition = field(default_factory=threading.Condition)
 

@@ -86,7 +86,7 @@ class EngineProcess:
 def _kill(pid: int) -> None:
     """End a session's leader first, then its group and whatever it started.
 
-    Jobs of the engine have sessions of their own. Told to end in good order, the engine would say
+    Jobs of the engine have sessions of their own. Asked to end in good order, the engine would say
     that its job failed, and the coordinator would end the job of all other centers too.
     """
     import psutil  # comes with the engine

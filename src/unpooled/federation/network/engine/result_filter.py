@@ -10,7 +10,7 @@ from unpooled.federation.network.engine.executor import RELEASE
 
 
 class OnlyReleases(Filter):
-    """Makes every result anew, from bytes that the center's gate has let out and nothing else.
+    """Builds every result again, from bytes that the center's gate has let out and nothing else.
 
     The one word besides is that the steward has not decided yet; it is said of every question.
     """

@@ -1,14 +1,21 @@
-"""A participant's certificate: whose it is, who signed it, and how long it is valid."""
+"""A participant's certificate: whose it is, who signed it, and how long it is valid.
+
+A center signs what it shares with a joint center by the key of its certificate. Keepers need no
+list of such keys: a certificate shows that the authority gave it to the center of that name.
+"""
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from nvflare.lighter.impl.cert import CertBuilder
 
-from unpooled.errors import LinkError
+from unpooled.errors import InputError, LinkError
+from unpooled.toml_file import check_name
 
 _FILES = {"center": "client", "analyst": "client", "coordinator": "server"}
 
@@ -90,6 +97,68 @@ def client_context(kit: Path) -> ssl.SSLContext:
     context.load_cert_chain(startup / "client.crt", startup / "client.key")
     context.set_alpn_protocols(["h2"])
     return context
+
+
+class _Signature(msgspec.Struct, frozen=True):
+    """A signature, and the certificate (DER) that says whose key made it."""
+
+    certificate: bytes
+    signature: bytes
+
+
+def share_signer(kit: Path) -> Callable[[bytes], bytes]:
+    """How the center of a kit signs: the same message alike each time."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+
+    startup = kit / "startup"
+    try:
+        key = load_pem_private_key((startup / "client.key").read_bytes(), None)
+        certificate = x509.load_pem_x509_certificate((startup / "client.crt").read_bytes())
+    except (OSError, ValueError, TypeError) as error:
+        raise LinkError(f"the key in {str(kit)!r} cannot be read: {error}") from error
+    assert isinstance(key, RSAPrivateKey)  # the engine's tool makes no others
+    der = certificate.public_bytes(Encoding.DER)
+
+    def sign(message: bytes) -> bytes:
+        return msgspec.msgpack.encode(_Signature(der, key.sign(message, PKCS1v15(), SHA256())))
+
+    return sign
+
+
+def is_signed_by_center(kit: Path) -> Callable[[str, bytes, bytes], bool]:
+    """Whether a center of the kit's federation, by its name, signed a message.
+
+    The coordinator and analysts have certificates, too, but no names that a center may have.
+    """
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.x509.oid import NameOID
+
+    root = x509.load_pem_x509_certificate((kit / "startup" / "rootCA.pem").read_bytes())
+
+    def is_signed(center: str, message: bytes, signature: bytes) -> bool:
+        try:
+            check_name("a member", center)
+            signed = msgspec.msgpack.decode(signature, type=_Signature)
+            certificate = x509.load_der_x509_certificate(signed.certificate)
+            certificate.verify_directly_issued_by(root)
+            names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+            key = certificate.public_key()
+            if [name.value for name in names] != [center] or not isinstance(key, RSAPublicKey):
+                return False
+            key.verify(signed.signature, message, PKCS1v15(), SHA256())
+        except (InputError, InvalidSignature, msgspec.MsgspecError, ValueError, TypeError):
+            return False
+        return True
+
+    return is_signed
 
 
 class Certificates(CertBuilder):

@@ -93,7 +93,7 @@ class FederationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     coordinator: Address
     analysts: tuple[str, ...] = ("analyst",)
     days: int = 360  # how long certificates are valid
-    kit: str | None = None  # where the analyst's kit is; beside this file if not said
+    kit: str | None = None  # where the analyst's kit is; next to this file if not said
     keepers: tuple[KeeperPlace, ...] = ()  # of joint centers: three of the centers
 
     def __post_init__(self) -> None:
@@ -214,8 +214,8 @@ def _lines(written: msgspec.Struct) -> list[str]:
 _CENTER = """\
 # The center {name}. Say where the data are, then run: unpooled center check KIT
 name = "{name}"
-data = "data.csv"            # CSV or Parquet, beside this file; or [postgres] below instead
-ledger = "{name}.ledger"     # what left, for ever; its key is made beside it
+data = "data.csv"            # CSV or Parquet, next to this file; or [postgres] below instead
+ledger = "{name}.ledger"     # what left, for ever; its key is made next to it
 approval = "auto"            # or "ask": the steward sees every payload before it leaves
 ram_mb = 1000                # memory that answers may take; what does not fit lies here on disk
 
@@ -227,7 +227,7 @@ ad_hoc = "groupings"         # people are chosen by groupings alone; "free": by 
 # its levels, or the cut points of a number. Never a name, a number of a person, or a date.
 # groupings = {{ sex = [], arm = [], age = [65] }}
 # joint = "no"               # by default a center that is too small counts in a joint center
-refusals_a_day = 200         # after so many nothing is answered until the next day (UTC)
+refusals_a_day = 200         # after this many, no answers until the next day (UTC)
 
 # [postgres]
 # connection = "host=localhost dbname=hospital user=reader"

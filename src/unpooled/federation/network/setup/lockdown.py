@@ -1,4 +1,4 @@
-"""What the engine may do beside a center and beside the coordinator: as little as it can.
+"""What the engine may do next to a center and next to the coordinator: as little as it can.
 
 Every role is named, since the engine grants some of them everything by default; what is not named
 is denied. No code, no shell, no file and no log leaves or enters through the engine.
@@ -54,7 +54,7 @@ def authorization(granted: dict[str, str]) -> dict[str, Any]:
 
 
 def center_files() -> dict[str, dict[str, Any]]:
-    """The engine's settings beside a center's data, by file name."""
+    """The engine's settings next to a center's data, by file name."""
     return {
         "authorization.json": authorization(_ASKING),
         "privacy.json": {
@@ -150,7 +150,7 @@ def _coordinator_components(jobs: Path) -> list[dict[str, Any]]:
 
 
 def analyst_files() -> dict[str, dict[str, Any]]:
-    """The engine's settings beside an analyst, by file name."""
+    """The engine's settings next to an analyst, by file name."""
     admin = {
         "idle_timeout": 36000.0,
         "login_timeout": 10.0,

@@ -1,4 +1,4 @@
-"""A small histogram beside a variable, of a table that centers told before."""
+"""A small histogram next to a variable, of a table that centers released before."""
 
 from dataclasses import dataclass
 from html import escape
@@ -24,7 +24,7 @@ class Sketch:
 def sketch(table: TableResult) -> Markup | None:
     """All groups' people per unit, as SVG; None where no bin has two limits.
 
-    An open bin is pale, and half as high as those beside it. Narrow bins are drawn as one.
+    An open bin is pale, and half as high as those next to it. Narrow bins are drawn as one.
     """
     if not np.isfinite(np.diff(table.edges)).any():
         return None
