@@ -287,8 +287,8 @@ NUMBER = msgspec.structs.replace(CRP, high=60.0, upper=60.0, scale=20.0)
 POINTS = part_weights(NUMBER).values
 
 
-def one_number(people: Sequence[IntArray]) -> PartNumbers:
-    """What is opened of wards with so many people at each point."""
+def in_wards(people: Sequence[IntArray]) -> People:
+    """Wards with so many people at each point."""
     wards = Grouping(name="ward", levels=tuple(f"ward {i}" for i in range(len(people))))
     groupings = (wards,) if len(people) > 1 else ()
     rng, plan = np.random.default_rng(1), JointPlan(k=K, groupings=groupings, parts=(NUMBER,))
@@ -297,7 +297,12 @@ def one_number(people: Sequence[IntArray]) -> PartNumbers:
     draws = rng.integers(0, DRAW + 1, (2, *shared.shape[1:])).sum(axis=0)
     coins = rng.integers(0, 2, draws.shape)
     sizes = shared.sum(axis=(2, 3))
-    numbers = numbers_alone(People(plan, sizes, [shared], [0 * shared], [draws], [coins]))
+    return People(plan, sizes, [shared], [0 * shared], [draws], [coins])
+
+
+def one_number(people: Sequence[IntArray]) -> PartNumbers:
+    """What is opened of these wards."""
+    numbers = numbers_alone(in_wards(people))
     assert numbers is not None
     assert [block[0] for block in numbers.blocks] == list(range(len(people)))
     return numbers.parts[0]
@@ -363,6 +368,7 @@ def test_the_mean_of_all_less_those_of_cells_would_give_one_that_is_withheld(
         return [claim for claim in claims if claim is not None and claim[0]]
 
     assert attack() == []
+    assert numbers_alone(in_wards(each)) == expected(in_wards(each))
 
     def always(program: _Program, there: Any, rare: Any, needs: Sequence[int]) -> Any:
         return program._secure.public([1] * len(needs))
@@ -371,6 +377,36 @@ def test_the_mean_of_all_less_those_of_cells_would_give_one_that_is_withheld(
     truth, claimed = np.array(attack()).T
     assert len(truth) >= 4
     assert np.median(np.abs(claimed - truth)) < np.median(np.abs(truth)) / 2
+
+
+def spread_of_last(part: PartNumbers) -> float | None:
+    """The attack: the SD of the last cell, by that of all, all means, and cells that are narrow."""
+    table, moments, cells = part.tables[0], part.moments[0], part.cells[0]
+    assert table is not None
+    assert cells is not None
+    assert cells.sds[-1] is None
+    if moments is None or None in cells.means:
+        return None
+    counts, means = np.array(table.counts), np.array(cells.means, dtype=float)
+    ends = POINTS[[0, *table.edges]]  # people are taken to be spread evenly over all other cells
+    within = counts[:-1] * np.diff(ends) ** 2 / 12
+    squares = (table.people - 1) * moments.sd**2 - counts @ (means - moments.mean) ** 2
+    return float(np.sqrt((squares - within.sum()) / counts[-1]))
+
+
+def test_the_sd_of_all_less_those_of_cells_would_give_one_that_a_person_carries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts = np.zeros(NUMBER.width, dtype=np.int64)
+    counts[:11], counts[11:19], counts[30] = 4, 1, 1  # the last of all is far from everybody
+    assert spread_of_last(one_number([counts])) is None
+    assert numbers_alone(in_wards([counts])) == expected(in_wards([counts]))
+    monkeypatch.setattr(_Program, "_leave_enough", lambda *_: 1)
+    part = one_number([counts])
+    assert part.tables[0] is not None
+    cell = slice(part.tables[0].edges[-1] + 1, None)
+    truth = np.repeat(POINTS[cell], counts[cell]).std()
+    assert spread_of_last(part) == pytest.approx(truth, rel=0.15)
 
 
 def test_moments_of_all_and_of_cells_are_both_told_where_nothing_follows() -> None:

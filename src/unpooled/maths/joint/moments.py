@@ -122,7 +122,8 @@ def leave_enough(
     """Whether the moments of all may be told beside those of cells, which may be None.
 
     Those that follow of the other cells must speak of nobody at points that fewer than K share, or
-    of K such people, at three points or more for a mean and at eight for an SD.
+    of K such people, at three points or more for a mean and at eight for an SD. No cell may
+    withhold its SD since one person carries most of it.
     """
     untold = untold_points(table, len(counts))
     sizes = np.diff([-1, *table.edges, len(counts) - 1])
@@ -131,7 +132,12 @@ def leave_enough(
         rare = int(counts[left & (counts < k)].sum())
         if rare and (rare < k or np.count_nonzero(counts[left]) < needs):
             return False
-    return True
+    ends = np.cumsum(sizes)[:-1]
+    there = [np.count_nonzero(some) for some in np.split(counts, ends)]
+    return not any(
+        mean is not None and sd is None and points >= SD_NEEDS
+        for (mean, sd), points in zip(cells, there, strict=True)
+    )
 
 
 def next_step(steps: Steps, low: int, high: int) -> int:

@@ -679,20 +679,22 @@ class _Program:
         enough = secure.at_least(secure.joined([there, there, rare]), wanted, most)
         mean = enough[:cells] * enough[2 * cells :]
         may = scale.may_tell_sd
-        bits = mean
+        bits, uneven = mean, None
         if len(may):
             even = self._even(counts, scale.at(may), total[may], spread[may])
-            bits = secure.joined([mean, mean[may] * enough[cells : 2 * cells][may] * even])
+            may_sd = mean[may] * enough[cells : 2 * cells][may]
+            sd = may_sd * even
+            bits, uneven = secure.joined([mean, sd]), may_sd - sd
         if beside is not None and beside.tells.any():
-            bits = bits * self._leave_enough(scale, bits, there, rare, beside)
+            bits = bits * self._leave_enough(scale, (bits, uneven), there, rare, beside)
         opened = await secure.open(bits)
         return np.flatnonzero(opened[:cells]), may[np.flatnonzero(opened[cells:])]
 
     def _leave_enough(
-        self, scale: CellScale, bits: Any, there: Any, rare: Any, beside: _Beside
+        self, scale: CellScale, tell: tuple[Any, Any], there: Any, rare: Any, beside: _Beside
     ) -> Any:
         """For each bit of a cell's mean or SD: may its table tell these beside those of all?"""
-        secure, cells, tables = self._secure, len(scale), len(beside.tells)
+        secure, cells, tables, (bits, uneven) = self._secure, len(scale), len(beside.tells), tell
         cell = np.concatenate([np.arange(cells), scale.may_tell_sd])
         kind = np.arange(len(cell)) >= cells
         place = scale.table[cell] + tables * kind
@@ -705,7 +707,11 @@ class _Program:
         needs = [MEAN_NEEDS] * tables + [SD_NEEDS] * tables
         here = beside.untold
         enough = self._enough(left(here.there, there), left(here.rare, rare), needs)
-        fails = 1 - enough[:tables] * enough[tables:]
+        enough = enough[:tables] * enough[tables:]
+        if uneven is not None:
+            of_table = secure.row_sums(uneven.reshape(1, -1), member[cells:, tables:]).reshape(-1)
+            enough = enough * secure.less(of_table, secure.public([1] * tables), self._most)
+        fails = 1 - enough
         return (1 - secure.scaled(fails, beside.tells.astype(np.int64)))[scale.table[cell]]
 
     def _even(self, counts: Any, scale: CellScale, total: Any, spread: Any) -> Any:
