@@ -29,6 +29,7 @@ from unpooled.federation.joint.computation.program import (
 from unpooled.maths.arrays import IntArray
 from unpooled.maths.joint.cutting import DRAW, JointCells, joint_cells
 from unpooled.maths.joint.levels import fine_blocks, join_levels, joint_blocks
+from unpooled.maths.joint.moments import leave_enough
 
 ARM = Grouping(name="arm", levels=("control", "patient"))
 AGE = Grouping(name="age", cuts=(40, 65))
@@ -268,8 +269,19 @@ def _block(
         }
     rounded = part_weights(part).moments(counts[0])
     moments = None if rounded is None else JointMoments(mean=rounded.mean, sd=rounded.sd)
-    of_cells = _cells(part, tables[0], counts[0], k)
-    return {"table": tables[0], "moments": moments, "cells": of_cells}
+    table, of_cells = tables[0], _cells(part, tables[0], counts[0], k)
+    if table is not None and of_cells is not None and moments is not None:
+        nothing = CellMoments(*[(None,) * len(table.counts)] * 2)
+        if not may_leave(counts[0], table, k, nothing):
+            moments = None
+        elif not may_leave(counts[0], table, k, of_cells):
+            of_cells = nothing
+    return {"table": table, "moments": moments, "cells": of_cells}
+
+
+def may_leave(counts: IntArray, table: JointCells, k: int, cells: CellMoments) -> bool:
+    """Whether the moments of all may be told beside these of cells."""
+    return leave_enough(counts, table, k, list(zip(cells.means, cells.sds, strict=True)))
 
 
 def _cells(

@@ -1,7 +1,8 @@
 """Attacks on joint centers: each finds few people where its rule is taken out."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 
 from tests.joint.hospitals import PROTOCOL, hospital
 from tests.joint.keepers import numbers_alone
-from tests.joint.pooled import MONTHS, SITE, People, expected
+from tests.joint.pooled import CRP, MONTHS, SITE, People, expected
 from unpooled import Federation
 from unpooled.analyses.protocols.ask_protocol import ProtocolReplies
 from unpooled.center.gate import Gate
@@ -26,14 +27,17 @@ from unpooled.center.questions import (
     SizesQuestion,
 )
 from unpooled.center.questions.joint import JointOutcome, JointPlan, JointQuestion, JointShares
+from unpooled.center.questions.message import Grouping
 from unpooled.center.records.keys import CenterKey
 from unpooled.center.records.sealing import sealed_shares
 from unpooled.errors import GateError, InputError, JointError, RefusedError
 from unpooled.federation.joint.answer import joint_answer
-from unpooled.federation.joint.computation.program import _Program
+from unpooled.federation.joint.computation.program import PartNumbers, _Program, part_weights
 from unpooled.federation.joint.computation.secure import Opened, Secure
 from unpooled.federation.joint.local import LocalKeepers
 from unpooled.federation.joint.record import JointRecord
+from unpooled.maths.arrays import IntArray
+from unpooled.maths.joint.cutting import DRAW
 
 K = 10
 POLICY = Policy(k=K, ad_hoc="free")
@@ -277,3 +281,101 @@ def test_a_column_that_is_counted_already_is_refused_and_the_rest_answered() -> 
         if [no.reason for no in part.answer.refusals] == [Reason.WOULD_ISOLATE]
     ]
     assert [one.variable for one in refused] == [outcome.event, outcome.time]
+
+
+NUMBER = msgspec.structs.replace(CRP, high=60.0, upper=60.0, scale=20.0)
+POINTS = part_weights(NUMBER).values
+
+
+def one_number(people: Sequence[IntArray]) -> PartNumbers:
+    """What is opened of wards with so many people at each point."""
+    wards = Grouping(name="ward", levels=tuple(f"ward {i}" for i in range(len(people))))
+    groupings = (wards,) if len(people) > 1 else ()
+    rng, plan = np.random.default_rng(1), JointPlan(k=K, groupings=groupings, parts=(NUMBER,))
+    shared = np.zeros((3, plan.blocks, 1, NUMBER.width), dtype=np.int64)
+    shared[0, : len(people), 0] = people
+    draws = rng.integers(0, DRAW + 1, (2, *shared.shape[1:])).sum(axis=0)
+    coins = rng.integers(0, 2, draws.shape)
+    sizes = shared.sum(axis=(2, 3))
+    numbers = numbers_alone(People(plan, sizes, [shared], [0 * shared], [draws], [coins]))
+    assert numbers is not None
+    assert [block[0] for block in numbers.blocks] == list(range(len(people)))
+    return numbers.parts[0]
+
+
+def off_crowd(part: PartNumbers, ward: int, counts: IntArray) -> tuple[float, float] | None:
+    """The attack: the block's mean, less those of the cells that tell one or are one point.
+
+    How far the few are off the crowd in the one cell that is left, together, and how far they are
+    said to be.
+    """
+    table, moments, cells = part.tables[ward], part.moments[ward], part.cells[ward]
+    assert table is not None
+    assert cells is not None
+    if moments is None:
+        return None
+    ends = [-1, *table.edges, len(counts) - 1]
+    points = [np.arange(a + 1, b + 1) for a, b in pairwise(ends)]
+    means = [
+        POINTS[at[0]] if len(at) == 1 else mean
+        for at, mean in zip(points, cells.means, strict=True)
+    ]
+    held = [cell for cell, mean in enumerate(means) if mean is None]
+    if len(held) > 1:
+        return None
+    rest = sum(n * mean for n, mean in zip(table.counts, means, strict=True) if mean is not None)
+    for cell in held:
+        at = points[cell]
+        crowds, few = at[counts[at] >= K], at[counts[at] < K]
+        if len(crowds) == 1 and 0 < counts[few].sum() < K:
+            crowd = float(POINTS[crowds[0]])
+            claimed = table.people * moments.mean - rest - table.counts[cell] * crowd
+            return float(counts[few] @ (POINTS[few] - crowd)), claimed
+    return None
+
+
+def crowd_and_few(seed: int) -> IntArray:
+    """One or two people beside a crowd of twelve at 30, and others who are far from it."""
+    rng = np.random.default_rng(seed)
+    few = rng.integers(24, 37, rng.integers(1, 3))
+    others = rng.normal(12, 5, 16), rng.normal(48, 5, 16)
+    people = np.concatenate([*others, np.full(12, 30.0), few])
+    at = np.searchsorted(NUMBER.edges, np.clip(np.round(people), 1, 59))
+    return np.bincount(at, minlength=NUMBER.width)
+
+
+def crowds_and_one(seed: int) -> IntArray:
+    """Crowds, each a cell of its own, but for a few people beside one of them."""
+    rng, counts = np.random.default_rng(seed), np.full(NUMBER.width, 12)
+    counts[12] = rng.integers(4, K)
+    return counts
+
+
+@pytest.mark.parametrize("people", [crowd_and_few, crowds_and_one])
+def test_the_mean_of_all_less_those_of_cells_would_give_one_that_is_withheld(
+    people: Callable[[int], IntArray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    each = [people(seed) for seed in range(8)]
+
+    def attack() -> list[tuple[float, float]]:
+        part = one_number(each)
+        claims = [off_crowd(part, ward, counts) for ward, counts in enumerate(each)]
+        return [claim for claim in claims if claim is not None and claim[0]]
+
+    assert attack() == []
+
+    def always(program: _Program, there: Any, rare: Any, needs: Sequence[int]) -> Any:
+        return program._secure.public([1] * len(needs))
+
+    monkeypatch.setattr(_Program, "_enough", always)
+    truth, claimed = np.array(attack()).T
+    assert len(truth) >= 4
+    assert np.median(np.abs(claimed - truth)) < np.median(np.abs(truth)) / 2
+
+
+def test_moments_of_all_and_of_cells_are_both_told_where_nothing_follows() -> None:
+    counts = np.full(NUMBER.width, 4)
+    part = one_number([counts])
+    assert part.moments[0] is not None
+    assert part.cells[0] is not None
+    assert None not in part.cells[0].means

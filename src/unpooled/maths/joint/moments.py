@@ -7,6 +7,10 @@ They are told of people at eight points or more, none of whom carries more than 
 Of a cell they are told as at any center (`maths.lattice.cells`): on the scale of the cell, its mean
 where people are at three points or more, its SD where at eight. Points that K people share decode
 nobody; of those who are at others there must be K, else the mean would speak of these few.
+
+The moments of all, less those of cells, are moments of the people in the other cells, and are
+judged like these (`leave_enough`). Where they fail, no cell tells any; where the moments of all
+would fail beside cells of one point alone, they are withheld.
 """
 
 import math
@@ -15,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpooled.maths.arrays import FloatArray, IntArray
+from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.joint.cutting import JointCells
 from unpooled.maths.lattice.cells import Rounding
 from unpooled.maths.lattice.lattice import Lattice
@@ -94,6 +98,40 @@ class Weights:
             return None
         sd = self.sd(n)(spread)
         return MeanSD(n, self.mean(n, sd)(total), sd)
+
+
+def untold_points(table: JointCells, points: int) -> BoolArray:
+    """The points of which the counts of cells do not tell how many people are there.
+
+    Examples
+    --------
+    >>> from unpooled.maths.joint.cutting import Split
+    >>> untold_points(JointCells(50, (Split(0, 10), Split(2, 30))), 5)
+    array([False,  True,  True,  True,  True])
+    """
+    sizes = np.diff([-1, *table.edges, points - 1])
+    return np.asarray(np.repeat(sizes > 1, sizes))
+
+
+def leave_enough(
+    counts: IntArray,
+    table: JointCells,
+    k: int,
+    cells: Sequence[tuple[float | None, float | None]],
+) -> bool:
+    """Whether the moments of all may be told beside those of cells, which may be None.
+
+    Those that follow of the other cells must speak of nobody at points that fewer than K share, or
+    of K such people, at three points or more for a mean and at eight for an SD.
+    """
+    untold = untold_points(table, len(counts))
+    sizes = np.diff([-1, *table.edges, len(counts) - 1])
+    for kind, needs in enumerate((MEAN_NEEDS, SD_NEEDS)):
+        left = untold & np.repeat([cell[kind] is None for cell in cells], sizes)
+        rare = int(counts[left & (counts < k)].sum())
+        if rare and (rare < k or np.count_nonzero(counts[left]) < needs):
+            return False
+    return True
 
 
 def next_step(steps: Steps, low: int, high: int) -> int:

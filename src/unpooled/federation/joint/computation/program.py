@@ -21,7 +21,7 @@ from unpooled.center.questions.joint import (
 from unpooled.center.questions.message import Message
 from unpooled.federation.joint.computation.secure import InconsistentError, Secure
 from unpooled.federation.joint.computation.tables import Counted, cut_tables, first_reaching
-from unpooled.maths.arrays import FloatArray, IntArray
+from unpooled.maths.arrays import BoolArray, FloatArray, IntArray
 from unpooled.maths.joint.cutting import JointCells
 from unpooled.maths.joint.levels import (
     Joined,
@@ -41,6 +41,7 @@ from unpooled.maths.joint.moments import (
     Weights,
     next_step,
     next_steps,
+    untold_points,
 )
 from unpooled.maths.joint.shares import PRIME, FieldArray
 from unpooled.maths.moments import MEAN_NEEDS, SD_NEEDS
@@ -144,6 +145,25 @@ class _Present:
     def missing_in_blocks(self) -> tuple[int, ...]:
         """How many lack a value in each block, 0 where they are fewer than K."""
         return tuple(self.missing.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class _Untold:
+    """Of each table's points whose people its counts do not tell: secret numbers.
+
+    `there` is how many of them have people, `rare` how many are at those that fewer than K share.
+    """
+
+    there: Any
+    rare: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What cells are beside: for each table whether it tells moments of all, and what is untold."""
+
+    tells: BoolArray
+    untold: _Untold
 
 
 class _Program:
@@ -405,8 +425,10 @@ class _Program:
         )
         cells = await cut_tables(self._secure, table, k, [2 * k] * len(people), self._most)
         weights = part_weights(part)
-        moments = await self._moments(secret, people.tolist(), weights)
-        of_cells = await self._of_cells(part, secret, cells)
+        untold = self._untold(secret, cells)
+        moments = await self._moments(secret, people.tolist(), weights, untold)
+        beside = _Beside(np.array([m is not None for m in moments]), untold)
+        of_cells = await self._of_cells(part, secret, cells, beside)
         return PartNumbers(
             missing=present.missing_in_blocks,
             tables=self._each(present.kept, cells),
@@ -492,7 +514,7 @@ class _Program:
     # --- means and SDs ----------------------------------------------------------------------
 
     async def _moments(
-        self, counts: Any, people: list[int], weights: Weights
+        self, counts: Any, people: list[int], weights: Weights, untold: _Untold
     ) -> list[JointMoments | None]:
         """The rule of `maths.joint.moments`, for a table a row."""
         secure, rows = self._secure, len(people)
@@ -501,7 +523,9 @@ class _Program:
         squares = secure.row_sums(counts, weights.of.astype(object) ** 2)
         n = secure.public(people)
         spread = squares * n - total * total
-        tells = await self._may_tell(counts, n, total, spread, weights, (most, farthest))
+        may = self._may_tell(counts, n, total, spread, weights, (most, farthest))
+        enough = self._enough(untold.there, untold.rare, [SD_NEEDS] * rows)
+        tells = await secure.open(may * enough)
         moments: list[JointMoments | None] = [None] * rows
         some = np.flatnonzero(tells).tolist()
         if not some:
@@ -516,7 +540,27 @@ class _Program:
             moments[row] = JointMoments(mean=mean, sd=sd)
         return moments
 
-    async def _may_tell(
+    def _untold(self, counts: Any, tables: Sequence[JointCells | None]) -> _Untold:
+        """What the counts of cells leave untold."""
+        secure, k, (rows, width) = self._secure, self._plan.k, counts.shape
+        nowhere, size = np.zeros(width, dtype=bool), rows * width
+        points = [nowhere if t is None else untold_points(t, width) for t in tables]
+        mask, flat = np.concatenate(points).astype(np.int64), counts.reshape(-1)
+        wanted = secure.public([1] * size + [k] * size)
+        fewer = secure.less(secure.joined([flat, flat]), wanted, self._most)
+        there, rare = 1 - fewer[:size], flat * fewer[size:]
+        ones = np.ones(width, dtype=np.int64)
+        sums = [secure.scaled(some, mask).reshape(rows, width) for some in (there, rare)]
+        return _Untold(*(secure.row_sums(some, ones) for some in sums))
+
+    def _enough(self, there: Any, rare: Any, needs: Sequence[int]) -> Any:
+        """Bits: nobody is at points that fewer than K share, or K are, and people at so many."""
+        secure, size, most = self._secure, len(needs), max(self._most, *needs)
+        wanted = secure.public([1] * size + [self._plan.k] * size + list(needs))
+        bits = secure.at_least(secure.joined([rare, rare, there]), wanted, most)
+        return 1 - bits[:size] + bits[size : 2 * size] * bits[2 * size :]
+
+    def _may_tell(
         self,
         counts: Any,
         n: Any,
@@ -524,7 +568,7 @@ class _Program:
         spread: Any,
         weights: Weights,
         limits: tuple[int, int],
-    ) -> IntArray:
+    ) -> Any:
         """Where people are at enough points, and no one of them is so far out; one bit a row."""
         secure, (rows, width), (most, farthest) = self._secure, counts.shape, limits
         flat = counts.reshape(-1)
@@ -543,7 +587,7 @@ class _Program:
         squares, most_squares = off * off * 2, n * spread
         limit = 2 * most * (most * farthest) ** 2
         even = secure.at_least(secure.joined([most_squares, most_squares]), squares, limit)
-        return await secure.open(enough * even[:rows] * even[rows:])
+        return enough * even[:rows] * even[rows:]
 
     async def _rounded(
         self,
@@ -571,14 +615,19 @@ class _Program:
     # --- means and SDs of cells -------------------------------------------------------------
 
     async def _of_cells(
-        self, part: JointScale, counts: Any, tables: Sequence[JointCells | None]
+        self,
+        part: JointScale,
+        counts: Any,
+        tables: Sequence[JointCells | None],
+        whole: _Beside | None = None,
     ) -> list[CellMoments | None]:
         """The rule of `maths.joint.moments.CellScale`, for the cells of tables a row each."""
         moments = [None if table is None else _nothing_of(len(table.counts)) for table in tables]
         scale = cell_scale(part, tables)
         if len(scale):
             total, spread = self._sums(counts, scale)
-            tells_mean, tells_sd = await self._cells_that_tell(counts, scale, total, spread)
+            sums = total, spread
+            tells_mean, tells_sd = await self._cells_that_tell(counts, scale, sums, whole)
             sds = np.full(len(scale), np.nan)
             sds[tells_sd] = await self._searched(spread[tells_sd], SDSteps(scale.at(tells_sd)))
             beside = sds[tells_mean]
@@ -616,10 +665,10 @@ class _Program:
         return total, secure.scaled(squares, scale.n) - total * total
 
     async def _cells_that_tell(
-        self, counts: Any, scale: CellScale, total: Any, spread: Any
+        self, counts: Any, scale: CellScale, sums: tuple[Any, Any], beside: _Beside | None
     ) -> tuple[IntArray, IntArray]:
         """Which cells tell a mean, and which of them an SD; nothing else is opened."""
-        secure, k, cells = self._secure, self._plan.k, len(scale)
+        secure, k, cells, (total, spread) = self._secure, self._plan.k, len(scale), sums
         points = self._points(counts, scale)
         size, most = points.shape[0], max(self._most, int(scale.last.max()) + 1)
         wanted = secure.public([1] * size + [k] * size)
@@ -630,12 +679,34 @@ class _Program:
         enough = secure.at_least(secure.joined([there, there, rare]), wanted, most)
         mean = enough[:cells] * enough[2 * cells :]
         may = scale.may_tell_sd
-        if not len(may):
-            return np.flatnonzero(await secure.open(mean)), may
-        even = self._even(counts, scale.at(may), total[may], spread[may])
-        sd = mean[may] * enough[cells : 2 * cells][may] * even
-        opened = await secure.open(secure.joined([mean, sd]))
+        bits = mean
+        if len(may):
+            even = self._even(counts, scale.at(may), total[may], spread[may])
+            bits = secure.joined([mean, mean[may] * enough[cells : 2 * cells][may] * even])
+        if beside is not None and beside.tells.any():
+            bits = bits * self._leave_enough(scale, bits, there, rare, beside)
+        opened = await secure.open(bits)
         return np.flatnonzero(opened[:cells]), may[np.flatnonzero(opened[cells:])]
+
+    def _leave_enough(
+        self, scale: CellScale, bits: Any, there: Any, rare: Any, beside: _Beside
+    ) -> Any:
+        """For each bit of a cell's mean or SD: may its table tell these beside those of all?"""
+        secure, cells, tables = self._secure, len(scale), len(beside.tells)
+        cell = np.concatenate([np.arange(cells), scale.may_tell_sd])
+        kind = np.arange(len(cell)) >= cells
+        place = scale.table[cell] + tables * kind
+        member = (place[:, None] == np.arange(2 * tables)).astype(np.int64)
+
+        def left(of_table: Any, of_cell: Any) -> Any:
+            within = secure.row_sums((bits * of_cell[cell]).reshape(1, -1), member).reshape(-1)
+            return secure.joined([of_table, of_table]) - within
+
+        needs = [MEAN_NEEDS] * tables + [SD_NEEDS] * tables
+        here = beside.untold
+        enough = self._enough(left(here.there, there), left(here.rare, rare), needs)
+        fails = 1 - enough[:tables] * enough[tables:]
+        return (1 - secure.scaled(fails, beside.tells.astype(np.int64)))[scale.table[cell]]
 
     def _even(self, counts: Any, scale: CellScale, total: Any, spread: Any) -> Any:
         """Where no person of a cell carries more than half of its squares."""
